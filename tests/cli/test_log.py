@@ -67,11 +67,11 @@ def test_a_whole_folder(folder: Path) -> None:
 def test_damage_is_found_shown_and_repaired(folder: Path) -> None:
     segment = damage(folder)
     found = log("verify", folder, exit_code=1)
-    assert "cut here" in found.stdout
+    assert "truncate here" in found.stdout
     assert "damaged: " in found.stdout
     assert f"headrace log repair {folder}" in found.stderr
     size = segment.stat().st_size
-    assert "cut here" in log("repair", folder, "--dry-run", exit_code=1).stdout
+    assert "truncate here" in log("repair", folder, "--dry-run", exit_code=1).stdout
     assert "repair" in log("repair", folder, input="n\n", exit_code=1).stderr
     assert segment.stat().st_size == size
     report = json.loads(log("repair", folder, "--yes", "--json").stdout)

@@ -123,7 +123,7 @@ def test_a_name_that_is_almost_right_is_guessed(headrace: Headrace, topic: str, 
 
 def test_no_broker(headrace: Headrace) -> None:
     result = headrace("topics", "list", "--bootstrap", "127.0.0.1:1", exit_code=1)
-    assert "is a broker running there? start one with `headrace broker`" in result.stderr
+    assert "check that a broker is running there, or start one with `headrace broker`" in result.stderr
 
 
 class TestApply:

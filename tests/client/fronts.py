@@ -160,6 +160,6 @@ class Delivery:
             except TimeoutError:
                 if not limit.expired():
                     raise  # It is what became of the record.
-                raise DeadlineExceeded("the record is still on its way") from None
+                raise DeadlineExceeded("the record is not delivered yet") from None
 
         return self._delivery.result() if self._delivery.done() else self._front.call(wait)

@@ -56,7 +56,7 @@ class Delivery:
 
     def result(self, timeout_ms: float = CALL_MS_MAX) -> Any:
         if not self._loop.until(self.done, timeout_ms):
-            raise DeadlineExceeded("the record is still on its way")
+            raise DeadlineExceeded("the record is not delivered yet")
         if isinstance(self.outcomes[0], ClientError):
             raise self.outcomes[0]
         return self.outcomes[0]
@@ -77,7 +77,7 @@ class LoopedProducer:
         return delivery
 
     def flush(self, timeout_ms: float = CALL_MS_MAX) -> None:
-        assert self._loop.until(lambda: not self._producer.unsettled(), timeout_ms)
+        assert self._loop.until(lambda: not self._producer.incomplete_count(), timeout_ms)
         self._loop.client.turn()  # Callbacks are called from there.
 
     def transaction(self) -> "Transaction":

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.client.core.calls import Call
-from headrace.client.core.connection import Connection
+from headrace.client.core.connection import BrokerConnection
 from headrace.client.errors import BadAnswer, ClientError, InvalidArgument, UnsupportedByBroker
 from headrace.wire.apis import ApiKey
 from headrace.wire.frames import read_request_header, response_frame
@@ -24,10 +24,10 @@ def make_broker(**served: tuple[int, int]) -> ScriptedBroker:
     return ScriptedBroker({ApiKey.METADATA: lambda request, version: ONE_BROKER}, ranges)
 
 
-def make_connection(broker: ScriptedBroker) -> Connection:
+def make_connection(broker: ScriptedBroker) -> BrokerConnection:
     """A connection that knows the broker's versions."""
-    connection = Connection(address="here:9092", client_id="tester")
-    outgoing = connection.hello()
+    connection = BrokerConnection(address="here:9092", client_id="tester")
+    outgoing = connection.first_request()
     while outgoing:
         _answers, outgoing = connection.receive(broker.feed(outgoing))
     assert connection.is_ready
@@ -80,13 +80,13 @@ def test_a_broker_that_does_not_know_our_hello(highest: int) -> None:
 
 
 def test_a_broker_that_refuses_every_hello() -> None:
-    connection = Connection(address="here:9092", client_id="tester")
+    connection = BrokerConnection(address="here:9092", client_id="tester")
 
     def refuse(frame: bytes) -> bytes:
         correlation_id = read_request_header(frame[4:], 0, len(frame) - 4).correlation_id
         return connection.receive(response_frame(18, 0, correlation_id, b"\x00\x23\x00\x00\x00\x00"))[1]
 
-    second = refuse(connection.hello())
+    second = refuse(connection.first_request())
     with pytest.raises(BadAnswer, match="UNSUPPORTED_VERSION"):
         refuse(second)
 
@@ -116,21 +116,21 @@ def test_answers_out_of_order() -> None:
 
 def test_an_answer_to_nothing() -> None:
     connection = make_connection(make_broker())
-    with pytest.raises(BadAnswer, match="nothing that was asked"):
+    with pytest.raises(BadAnswer, match="a response without a request"):
         connection.receive(b"\x00\x00\x00\x04\x00\x00\x00\x07")
 
 
 @pytest.mark.parametrize("size", [-1, 0, 3, 1001, 2**31 - 1])
 def test_sizes_that_cannot_be(size: int) -> None:
-    connection = Connection(address="here:9092", client_id="tester", answer_bytes_max=1000)
-    connection.hello()
+    connection = BrokerConnection(address="here:9092", client_id="tester", answer_bytes_max=1000)
+    connection.first_request()
     with pytest.raises(BadAnswer, match="TLS"):
         connection.receive(size.to_bytes(4, "big", signed=True))
 
 
 def test_something_that_is_not_a_broker() -> None:
-    connection = Connection(address="here:80", client_id="tester")
-    connection.hello()
+    connection = BrokerConnection(address="here:80", client_id="tester")
+    connection.first_request()
     with pytest.raises(BadAnswer, match="here:80"):
         connection.receive(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
@@ -138,8 +138,10 @@ def test_something_that_is_not_a_broker() -> None:
 @given(st.binary(max_size=60))
 def test_any_answer_is_read_or_refused(body: bytes) -> None:
     for ready in (False, True):
-        connection = make_connection(make_broker()) if ready else Connection(address="here:9092", client_id="tester")
-        frame = connection.send(ASK) if ready else connection.hello()
+        connection = (
+            make_connection(make_broker()) if ready else BrokerConnection(address="here:9092", client_id="tester")
+        )
+        frame = connection.send(ASK) if ready else connection.first_request()
         correlation_id = read_request_header(frame[4:], 0, len(frame) - 4).correlation_id
         answer = correlation_id.to_bytes(4, "big") + body
         with contextlib.suppress(ClientError):

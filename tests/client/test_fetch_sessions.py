@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headrace.client.core.consumer import ConsumerCore
 from headrace.client.core.fetch_requests import FetchSettings, fetch_call
-from headrace.client.core.fetch_sessions import EPOCH_MAX, Asked, FetchSession, Plan
+from headrace.client.core.fetch_sessions import EPOCH_MAX, ClientFetchSession, FetchPosition, Plan
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicPartition
 from headrace.wire.messages import fetch
@@ -62,10 +62,12 @@ steps = st.tuples(
 def test_the_broker_reads_exactly_what_is_wanted(
     script: list[tuple[dict[TopicPartition, tuple[int, int]], int, str]],
 ) -> None:
-    session, broker = FetchSession(), BrokerSession()
+    session, broker = ClientFetchSession(), BrokerSession()
     for chosen, generation, fate in script:
         ids = {topic: bytes([ord(topic), generation]) + bytes(14) for topic in ("a", "b")}
-        wanted = {place: Asked(ids[place.topic], epoch, offset, 100) for place, (epoch, offset) in chosen.items()}
+        wanted = {
+            place: FetchPosition(ids[place.topic], epoch, offset, 100) for place, (epoch, offset) in chosen.items()
+        }
         plan = session.plan(wanted)
         if fate == "forgotten":
             broker.session_id = 0
@@ -91,10 +93,10 @@ def test_the_broker_reads_exactly_what_is_wanted(
 
 
 def test_only_what_changed_is_named() -> None:
-    session, broker = FetchSession(), BrokerSession()
-    asked = Asked(bytes(range(16)), 0, 5, 100)
+    session, broker = ClientFetchSession(), BrokerSession()
+    asked = FetchPosition(bytes(range(16)), 0, 5, 100)
 
-    def exchange(wanted: dict[TopicPartition, Asked]) -> Plan:
+    def exchange(wanted: dict[TopicPartition, FetchPosition]) -> Plan:
         plan = session.plan(wanted)
         call = fetch_call(1, wanted, plan, FetchSettings())
         assert (call.min_version >= 7) == plan.is_incremental
@@ -113,8 +115,8 @@ def test_only_what_changed_is_named() -> None:
 
 
 def test_epochs_begin_again_behind_the_largest() -> None:
-    session = FetchSession()
-    wanted = {PLACES[0]: Asked(bytes(range(16)), 0, 5, 100)}
+    session = ClientFetchSession()
+    wanted = {PLACES[0]: FetchPosition(bytes(range(16)), 0, 5, 100)}
     session.answered(session.plan(wanted), fetch.FetchResponse(session_id=3))
     session._epoch = EPOCH_MAX
     plan = session.plan(wanted)

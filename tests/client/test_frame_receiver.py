@@ -81,5 +81,5 @@ def test_a_frame_that_is_held_does_not_change() -> None:
 
 @pytest.mark.parametrize("size", [-1, 0, 3, FRAME_BYTES_MAX + 1])
 def test_sizes_that_are_refused(size: int) -> None:
-    with pytest.raises(BadAnswer, match="is it a Kafka broker"):
+    with pytest.raises(BadAnswer, match="check that it is a Kafka broker"):
         Incoming("here", FRAME_BYTES_MAX).take(size.to_bytes(4, "big", signed=True))

@@ -10,7 +10,7 @@ from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
 from headrace.client.core.groups.consumer_protocol import encode_assignment
 from headrace.client.core.groups.group import GroupCore
-from headrace.client.core.groups.membership import GroupSettings, NoticeKind
+from headrace.client.core.groups.membership import MembershipSettings, NoticeKind
 from headrace.client.errors import BadAnswer, BrokerError, BrokerUnreachable
 from headrace.client.types import EARLIEST, OffsetAndMetadata
 from headrace.model.errors import ErrorCode
@@ -41,7 +41,9 @@ class World:
         self.cluster = Cluster()
         self.consumer = ConsumerCore(ConsumerSettings(reset_to=EARLIEST), self.cluster)
         options = {"group_id": "g", "protocol": protocol, "auto_commit_interval_ms": None, "retry_pause_ms": 10}
-        self.group = GroupCore(GroupSettings(**{**options, **settings}), self.cluster, self.consumer, member_id="me")
+        self.group = GroupCore(
+            MembershipSettings(**{**options, **settings}), self.cluster, self.consumer, member_id="me"
+        )
         self.group.subscribe(["t"])
         self.now_ms = 1_000.0
         self.assigned: tuple[TopicPartition, ...] = (T0, T1)
@@ -267,8 +269,8 @@ def test_no_coordinator_for_long_is_told() -> None:
     world = World()
     world.errors[find_coordinator.FindCoordinatorRequest] = [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 100
     world.steps()
-    assert world.group.lasting_trouble(world.now_ms, 10_000) is None
-    trouble = world.group.lasting_trouble(world.now_ms + 10_000, 10_000)
+    assert world.group.lasting_error(world.now_ms, 10_000) is None
+    trouble = world.group.lasting_error(world.now_ms + 10_000, 10_000)
     assert isinstance(trouble, BrokerError)
     assert 'group "g" has no coordinator' in str(trouble)
 
@@ -300,7 +302,7 @@ def test_a_commit_of_a_former_member_is_refused() -> None:
     world = World()
     world.steps()
     world.errors[offset_commit.OffsetCommitRequest] = [ErrorCode.ILLEGAL_GENERATION]
-    with pytest.raises(BrokerError, match="the group has gone on"):
+    with pytest.raises(BrokerError, match="the group has rebalanced"):
         run(world, world.group.commit({T0: OffsetAndMetadata(7)}))
     world.steps()
     assert [kind for kind, _ in world.told] == [NoticeKind.ASSIGNED, NoticeKind.LOST, NoticeKind.ASSIGNED]

@@ -12,7 +12,7 @@ from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
 from headrace.client.core.fetch_requests import FetchSettings
 from headrace.client.core.groups.group import GroupCore
-from headrace.client.core.groups.membership import GroupSettings
+from headrace.client.core.groups.membership import MembershipSettings
 from headrace.client.errors import BrokerUnreachable
 from headrace.client.types import EARLIEST
 from headrace.model.errors import ErrorCode
@@ -64,7 +64,7 @@ class Member:
         cluster = Cluster()
         fetches = FetchSettings(partition_bytes_max=300)
         self.consumer = ConsumerCore(ConsumerSettings(reset_to=EARLIEST, fetches=fetches), cluster)
-        group_settings = GroupSettings(
+        group_settings = MembershipSettings(
             **{
                 "group_id": "g",
                 "heartbeat_interval_ms": 50,

@@ -92,7 +92,7 @@ def test_admin(behave: Callable[[socket.socket], None], error: type[ClientError]
 
 def test_nobody_listens() -> None:
     with Admin(reserved_address()) as admin, in_time():
-        with pytest.raises(BrokerUnreachable, match="is a broker running there"):
+        with pytest.raises(BrokerUnreachable, match="check that a broker is running there"):
             admin.topics()
 
 
@@ -106,7 +106,7 @@ def test_a_name_that_does_not_resolve(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("host", ["a..b", "h" * 70])
 def test_a_name_that_cannot_be_one(host: str) -> None:
     with Admin(f"{host}:9092", timeout_ms=WAIT_MS) as admin, in_time():
-        with pytest.raises(BrokerUnreachable, match="is a broker running there"):
+        with pytest.raises(BrokerUnreachable, match="check that a broker is running there"):
             admin.topics()
 
 
@@ -122,7 +122,10 @@ def test_brokers_at_addresses_that_cannot_be(host: str, port: int) -> None:
 
     def read(request_timeout_ms: float) -> None:
         options = {"bootstrap_servers": server.address, "request_timeout_ms": request_timeout_ms}
-        with Consumer("t", **options) as consumer, pytest.raises(BrokerUnreachable, match="is a broker running there"):
+        with (
+            Consumer("t", **options) as consumer,
+            pytest.raises(BrokerUnreachable, match="check that a broker is running there"),
+        ):
             consumer.poll(timeout_ms=request_timeout_ms + WAIT_MS)
 
     with ScriptedServer({ApiKey.METADATA, ApiKey.LIST_OFFSETS, ApiKey.FETCH}, describe) as server:
@@ -144,7 +147,7 @@ def test_a_consumer_of_a_silent_broker_waits_no_longer_than_asked() -> None:
 def test_a_producer_gives_up_on_a_silent_broker() -> None:
     with HostileServer(listen_only) as server:
         with Producer(server.address, max_block_ms=200, request_timeout_ms=100) as producer, in_time():
-            with pytest.raises(DeadlineExceeded, match="nothing is known of topic 't'"):
+            with pytest.raises(DeadlineExceeded, match="the metadata of topic 't' is not known"):
                 producer.send("t", b"v")
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headrace.client.core.calls import ANY_BROKER, Call
 from headrace.client.core.cluster import Cluster, fetch_metadata
-from headrace.client.core.engine import Engine
+from headrace.client.core.engine import ClientEngine
 from headrace.client.core.link import THROTTLE_MS_MAX, Address
 from headrace.client.core.links import SILENCE_MS, Links
 from headrace.client.errors import BadAnswer, BrokerUnreachable, ClientError, DeadlineExceeded, UnsupportedByBroker
@@ -76,7 +76,7 @@ def test_nobody_is_there() -> None:
     world = World({}, ports=(1, 2))
     reply = world.ask()
     assert isinstance(reply, BrokerUnreachable)
-    assert "is a broker running there? start one with `headrace broker`" in str(reply)
+    assert "check that a broker is running there, or start one with `headrace broker`" in str(reply)
     assert world.network.connected_to == [1, 2]
 
 
@@ -316,7 +316,7 @@ def test_a_broker_that_throttles_for_ever_does_not_hold_up_a_call_beyond_its_dea
     world.ask()
     reply = world.ask(deadline_ms=world.clock.now_ms + 400)
     assert isinstance(reply, DeadlineExceeded)
-    assert "look at the quotas" in str(reply)
+    assert "check its quotas" in str(reply)
     world.clock.now_ms += THROTTLE_MS_MAX
     assert world.ask() == endless
 
@@ -337,7 +337,7 @@ def test_a_broker_of_another_cluster_sends_us_back_to_the_beginning() -> None:
     world.cluster.brokers = {4: Broker(4, "here", 7, None)}
     world.clock.now_ms += 10_000
     replies: list[Any] = []
-    engine = Engine(world.links, world.clock)
+    engine = ClientEngine(world.links, world.clock)
     engine.start(fetch_metadata((), target=4), deadline_ms=world.clock.now_ms + 5_000, ended=replies.append)
     for _ in range(100):
         if not replies:

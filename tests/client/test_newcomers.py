@@ -34,8 +34,8 @@ def topic(broker: EmbeddedBroker) -> str:
         (lambda: Producer({"bootstrap.servers": "a:1"}), r"config=\{'bootstrap\.servers'"),
         (lambda: Admin({"bootstrap.servers": "a:1"}), r"config=\{'bootstrap\.servers'"),
         (lambda: Consumer({"bootstrap.servers": "a:1", "group.id": "g"}), r"config=\{'bootstrap\.servers'"),
-        (lambda: Consumer(["orders"]), "one by one as text, such as 'orders', 'returns', not as"),
-        (lambda: Consumer("^orders.*"), r"if it is a pattern, give it as pattern='\^orders\.\*'"),
+        (lambda: Consumer(["orders"]), "one by one as strings, such as 'orders', 'returns', not as"),
+        (lambda: Consumer("^orders.*"), r"if it is a pattern, pass it as pattern='\^orders\.\*'"),
     ],
 )
 def test_what_other_clients_take(attempt: Callable[[], Any], match: str) -> None:
@@ -81,7 +81,7 @@ def test_places_and_times(broker: EmbeddedBroker, attempt: Callable[[Any], Any],
         (lambda consumer: list(consumer.batches(1.0)), r"batches\(timeout_ms=1\), in milliseconds"),
         (lambda consumer: consumer.commit(timeout=5), r"commit\(timeout_ms=5000\)"),
         (lambda consumer: consumer.close(5), r"close\(timeout_ms=5\)"),
-        (lambda consumer: consumer.close(timeout="soon"), "give timeout_ms, in milliseconds"),
+        (lambda consumer: consumer.close(timeout="soon"), "use timeout_ms, in milliseconds"),
     ],
 )
 def test_times_without_a_name(broker: EmbeddedBroker, attempt: Callable[[Any], Any], match: str) -> None:
@@ -177,7 +177,7 @@ def read(options: dict[str, Any]) -> None:
 def test_credentials_for_a_listener_that_wants_none(use: Callable[[dict[str, Any]], None]) -> None:
     """Told at once, and not after the time that a broker may take to come up."""
     options = {"security_protocol": "SASL_PLAINTEXT", "sasl_username": "me", "sasl_password": "secret"}
-    with EmbeddedBroker() as plain, pytest.raises(AuthenticationFailed, match="leave it out of security_protocol"):
+    with EmbeddedBroker() as plain, pytest.raises(AuthenticationFailed, match="remove SASL from security_protocol"):
         use({"bootstrap_servers": plain.bootstrap_servers, **options})
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headrace.client import Consumer, ConsumerRecord, Producer, TopicPartition
 from headrace.client.config import ConsumerConfig
-from headrace.client.consumer_base import Handover
+from headrace.client.consumer_base import PendingRecords
 from headrace.client.errors import DeserializationError
 from headrace.client.types import IsolationLevel
 from headrace.testing import EmbeddedBroker
@@ -125,7 +125,7 @@ def test_records_behind_one_that_cannot_be_deserialized_keep_to_the_limit(
             raise ValueError(value)
         return int(value)
 
-    handover = Handover(ConsumerConfig(value_deserializer=read))
+    handover = PendingRecords(ConsumerConfig(value_deserializer=read))
     taken = [ConsumerRecord("t", 0, offset, 1, None, b"%d" % offset, ()) for offset in range(count)]
     seen: list[int] = []
     for number in range(2 * count + 1):

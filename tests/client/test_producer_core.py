@@ -69,7 +69,7 @@ class World:
         for _ in range(1000):
             wakeup_ms = self.poll()
             if not self.sent and not self.answered:
-                if not self.core.unsettled() and self.cluster.brokers:
+                if not self.core.incomplete_count() and self.cluster.brokers:
                     return
                 self.now_ms = max(self.now_ms, min(wakeup_ms, self.now_ms + 10_000))
             while self.sent:
@@ -307,9 +307,9 @@ def test_abandon_ends_everything() -> None:
     world.poll()
     world.core.abandon(ClientClosed("closed"))
     assert {type(delivery.batch.error) for delivery in deliveries} == {ClientClosed}
-    assert (world.core.unsettled(), world.core.buffered_bytes) == (0, 0)
+    assert (world.core.incomplete_count(), world.core.buffered_bytes) == (0, 0)
     world.cut()
-    assert world.core.unsettled() == 0
+    assert world.core.incomplete_count() == 0
 
 
 WEIGHTS = {

@@ -82,9 +82,9 @@ def test_named_and_typed_serializers(broker: EmbeddedBroker, topic: str, name: s
 
 def test_wrong_types_are_refused(broker: EmbeddedBroker, topic: str) -> None:
     with Producer(broker.bootstrap_servers) as producer:
-        with pytest.raises(InvalidArgument, match="value is bytes or None, not str: encode it"):
+        with pytest.raises(InvalidArgument, match="value must be bytes or None, not str: encode it"):
             producer.send(topic, "text")
-        with pytest.raises(InvalidArgument, match="key is bytes or None, not int"):
+        with pytest.raises(InvalidArgument, match="key must be bytes or None, not int"):
             producer.send(topic, b"v", key=7)
 
 
@@ -133,7 +133,9 @@ def test_what_was_given_up_is_said_at_the_end(broker: EmbeddedBroker, caplog: py
             producer.send(topic, bytes(1_000), partition=0)
             producer.send(topic, b"v", partition=1)
     (told,) = messages()
-    assert told.startswith(f"records were not delivered, as their deliveries say; the last: records for {topic}-0 were")
+    assert told.startswith(
+        f"records were not delivered, as their deliveries report; the last error: the records for {topic}-0 were"
+    )
 
 
 def test_whole_batches(broker: EmbeddedBroker, topic: str) -> None:

@@ -16,9 +16,8 @@ from headrace.client import Admin, Consumer, Producer
 from headrace.client.addresses import parse_bootstrap
 from headrace.client.config import ClientConfig
 from headrace.client.core.admin import brokers
-from headrace.client.core.authentication import Exchange, OAuthBearerExchange, PlainExchange, ScramExchange
+from headrace.client.core.authentication import OAuthBearerExchange, PlainExchange, SaslExchange, ScramExchange
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.engine import Engine
 from headrace.client.core.link import Security
 from headrace.client.core.links import Links
 from headrace.client.errors import AuthenticationFailed, ClientError, InvalidArgument
@@ -127,7 +126,7 @@ def test_a_certificate_that_nobody_knows(secured: dict[str, Any], tmp_path: Path
     with Admin(**{**secured, "ssl_ca_location": str(other)}, timeout_ms=WAIT_MS) as admin:
         with pytest.raises(AuthenticationFailed, match="set ssl_ca_location"):
             admin.cluster()
-    with pytest.raises(InvalidArgument, match="look at the ssl_ settings"):
+    with pytest.raises(InvalidArgument, match="check the ssl_ settings"):
         Admin(**{**secured, "ssl_ca_location": str(tmp_path / "missing.pem")})
 
 
@@ -155,7 +154,7 @@ def sasl_broker(check: Callable[[bytes], tuple[int, bytes]], mechanism: str) -> 
     )
 
 
-def ask(broker: ScriptedBroker, exchange: Callable[[], Exchange], chunk_bytes: int = 2**30) -> Any:
+def ask(broker: ScriptedBroker, exchange: Callable[[], SaslExchange], chunk_bytes: int = 2**30) -> Any:
     """Return what a client that authenticates this way learns of the cluster."""
     clock = VirtualClock()
     cluster = Cluster()
@@ -221,7 +220,7 @@ def test_a_broker_that_does_not_know_the_password() -> None:
     exchange = ScramExchange("SCRAM-SHA-256", USER, PASSWORD, RealEntropy().random_bytes)
     outcome = ask(sasl_broker(check, "SCRAM-SHA-256"), lambda: exchange)
     assert isinstance(outcome, AuthenticationFailed)
-    assert "does not prove" in str(outcome)
+    assert "did not prove" in str(outcome)
 
 
 def test_oauth_tokens() -> None:

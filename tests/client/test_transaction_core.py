@@ -144,7 +144,7 @@ class World:
 
     def flush(self) -> None:
         for _ in range(STEPS_MAX):
-            if not self.core.unsettled():
+            if not self.core.incomplete_count():
                 return
             self.turn()
         raise AssertionError("the producer does not come to rest")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headrace.client.core.accumulator import ProducerSettings
 from headrace.client.core.calls import Call, PendingCall
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.engine import Engine
+from headrace.client.core.engine import ClientEngine
 from headrace.client.core.producer import ProducerCore
 from headrace.client.core.transactions import State, Transactions
 from headrace.client.errors import ClientError, TransactionFailed
@@ -196,7 +196,7 @@ class Application:
             lambda _bound: 0,
             transactions=self.transactions,
         )
-        self.engine = Engine(WireLinks(self.wires), self.clock)  # type: ignore[arg-type]
+        self.engine = ClientEngine(WireLinks(self.wires), self.clock)  # type: ignore[arg-type]
         self.engine.attach(self.core)
         self.committed: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
         self.done = 0
@@ -224,7 +224,7 @@ class Application:
             self._send()
         else:
             self.core.fill()
-            if not self.core.unsettled():
+            if not self.core.incomplete_count():
                 self._commits = self._commits and self.transactions.state is State.OPEN
                 self._start(self.transactions.end(commit=self._commits), ends=True)
 

@@ -35,7 +35,7 @@ def strict() -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headrace.client.absences.UNKNOWN_TOPIC_LOG_MS", 0)
+    monkeypatch.setattr("headrace.client.unknown_topics.UNKNOWN_TOPIC_LOG_MS", 0)
     monkeypatch.setattr("headrace.client.consumer_base.UNKNOWN_TOPIC_WAIT_MS", 0)
 
 

@@ -9,7 +9,7 @@ from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
 from headrace.client.core.fetch_requests import FetchSettings
 from headrace.client.core.groups.group import GroupCore
-from headrace.client.core.groups.membership import GroupSettings
+from headrace.client.core.groups.membership import MembershipSettings
 from headrace.client.core.producer import ProducerCore
 from headrace.client.core.ranges import RangeReader
 from headrace.client.errors import DeadlineExceeded
@@ -224,7 +224,7 @@ def test_a_group_that_never_settles(protocol: str, at: type, code: ErrorCode) ->
     world = RestlessCoordinator(code, at=at)
     cluster = Cluster()
     consumer = ConsumerCore(ConsumerSettings(reset_to=EARLIEST), cluster)
-    group = GroupCore(GroupSettings(group_id="g", protocol=protocol), cluster, consumer, member_id="me")
+    group = GroupCore(MembershipSettings(group_id="g", protocol=protocol), cluster, consumer, member_id="me")
     group.subscribe(["t"])
     drive(group, world.answer)
     group.polled(SECONDS * 1_000)

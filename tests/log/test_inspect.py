@@ -76,7 +76,7 @@ def test_dump_of_one_file_and_of_what_is_no_log() -> None:
     closed_log(disk)
     assert {entry.kind for entry in dump(disk, f"{FOLDER}/{0:020d}.index")} == {"offset-index"}
     put_content(disk, "data/letter.txt", b"hello")
-    with pytest.raises(LogError, match="no file of a log"):
+    with pytest.raises(LogError, match="not a log file"):
         list(dump(disk, "data/letter.txt"))
     put_content(disk, f"{FOLDER}/{0:020d}.index", b"12345")
     assert [entry.kind for entry in dump(disk, f"{FOLDER}/{0:020d}.index")] == ["damage"]

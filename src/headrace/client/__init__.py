@@ -12,8 +12,8 @@
         for record in consumer:
             record.topic, record.partition, record.offset, record.timestamp, record.key, record.value, record.headers
 
-`core/` decides and never waits: bytes, answers and the time go in, requests and results come out. `blocking/` is the
-front for threads that wait. Errors are in `headrace.client.errors`; everything raised is a `ClientError`.
+`core/` decides and never waits: its input is bytes, responses and the time, its output requests and results.
+`blocking/` is the front for blocking calls. Errors are in `headrace.client.errors`; all of them are `ClientError`s.
 """
 
 from importlib import import_module
@@ -110,12 +110,12 @@ _FRONTS = {
 
 
 def __getattr__(name: str) -> Any:
-    """The blocking fronts, imported when first asked for: the broker uses the core without them."""
+    """Import the blocking fronts on first use: the broker uses the core without them."""
     if name in _FRONTS:
         return getattr(import_module(_FRONTS[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """For completion: what there is to use, imported or not."""
+    """List the public names, imported or not, for completion."""
     return [*__all__, "__doc__", "__file__", "__name__", "__path__", "config", "errors", "serializers"]

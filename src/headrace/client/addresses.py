@@ -1,4 +1,4 @@
-"""Bootstrap servers as users write them: one string with commas, or several strings."""
+"""Parse bootstrap servers: one string with commas, or several strings."""
 
 from collections.abc import Sequence
 
@@ -10,17 +10,17 @@ PORT_MAX = 65_535
 
 
 def parse_bootstrap(servers: str | Sequence[str]) -> tuple[Address, ...]:
-    """Every `host`, `host:port` and `[ipv6]:port`, in order."""
+    """Return every `host`, `host:port` and `[ipv6]:port`, in order."""
     parts = servers.split(",") if isinstance(servers, str) else servers
     addresses = tuple(_parse(part) for part in parts if not isinstance(part, str) or part.strip())
     if not addresses:
-        raise InvalidArgument("no bootstrap server is named: give one as host:port, such as 127.0.0.1:9092")
+        raise InvalidArgument("no bootstrap server is given: name one as host:port, such as 127.0.0.1:9092")
     return addresses
 
 
 def _parse(server: str) -> Address:
     if not isinstance(server, str):
-        raise InvalidArgument(f"a bootstrap server is text such as 127.0.0.1:9092, not {server!r}")
+        raise InvalidArgument(f"a bootstrap server is a string such as 127.0.0.1:9092, not {server!r}")
     text = server.strip()
     if text.startswith("["):
         host, bracket, port = text[1:].partition("]")

@@ -1,6 +1,6 @@
-"""The records of a batch as an Arrow table, column by column and without an object for each record where that pays.
+"""Convert the records of a batch to an Arrow table, column by column, without an object per record where that pays.
 
-numpy finds the fields of a large batch at once, but takes longer than lists to begin with; and it may not be there.
+numpy finds the fields of a large batch at once, but has a higher fixed cost than lists, and may not be installed.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from headrace.wire.columns.decoder import Decoded
 
 PLACES_RECORDS_MIN = 1_000
-"""From so many records on, numpy is quicker."""
+"""Least records for which numpy is faster."""
 
-_arrow: Any = pyarrow  # Its stubs know less than it does.
+_arrow: Any = pyarrow  # Its stubs are incomplete.
 
 HEADER = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
 SCHEMA: pyarrow.Schema = _arrow.schema(
@@ -37,7 +37,7 @@ SCHEMA: pyarrow.Schema = _arrow.schema(
 
 
 def table_of(fetched: Sequence[FetchedBatch]) -> pyarrow.Table:
-    """The records of all of them, each from where it begins."""
+    """Return the records of all these batches, each from its first wanted record on."""
     table: pyarrow.Table = _arrow.concat_tables([readable(batch, _table) for batch in fetched])
     return table
 
@@ -56,7 +56,9 @@ def _table(batch: FetchedBatch) -> pyarrow.Table:
 
 
 def _by_places(batch: FetchedBatch) -> Sequence[Any] | None:
-    """None without numpy, without records from there on, and for records with headers, which are rare."""
+    """Build columns with numpy; None without numpy, without wanted records, and for records with headers, which are
+    rare.
+    """
     try:
         from headrace.wire.columns.decoder import decode
         from headrace.wire.columns.native import load

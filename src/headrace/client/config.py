@@ -1,4 +1,4 @@
-"""What can be set on a client: one typed object for each kind, made from keywords or from Kafka's own names.
+"""Settings of clients: one typed object for each kind, created from keywords or from Kafka's own names.
 
 ConsumerConfig(group_id="billing", auto_offset_reset="earliest")
 ConsumerConfig.from_names({"group.id": "billing", "auto.offset.reset": "earliest"})
@@ -31,18 +31,22 @@ SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """What every client has."""
+    """Settings that every client has."""
 
     KAFKA_NAMES: ClassVar[Mapping[str, str]] = {"sasl.mechanisms": "sasl_mechanism"}
-    """Kafka's names that are not ours with dots in the place of underscores; with underscores they are taken too."""
+    """Kafka's names that differ from these names by more than dots for underscores; they are also accepted with
+    underscores.
+    """
 
     bootstrap_servers: str | Sequence[str] = DEFAULT_BOOTSTRAP
-    """host:port of some brokers, with commas or as a list; the others are learned from them."""
+    """host:port of some brokers, separated by commas or as a list; the client learns the others from them."""
 
     client_id: str = "headrace"
     request_timeout_ms: int = 30_000
     metadata_max_age_ms: int = 300_000
-    """How old what is known of topics may be, so how soon a pattern finds new ones; leaders are learned from errors."""
+    """Age at which metadata is refreshed, so how soon a pattern finds new topics; new leaders are learned from
+    errors.
+    """
 
     security_protocol: SecurityProtocol = "PLAINTEXT"
     ssl_ca_location: str | None = None
@@ -56,10 +60,10 @@ class ClientConfig:
     sasl_username: str | None = None
     sasl_password: str | None = None
     sasl_oauth_token: Callable[[], str] | None = None
-    """Gives a token for OAUTHBEARER, whenever a connection is made."""
+    """A function that returns a token for OAUTHBEARER, called for every connection."""
 
     telemetry: Telemetry | None = None
-    """Spans, trace context in headers and metrics, as of `headrace.otel.OpenTelemetry`; None: nothing of that."""
+    """Spans, trace context in headers and metrics, as in `headrace.otel.OpenTelemetry`; None: no telemetry."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -71,23 +75,25 @@ class ClientConfig:
         _check_protocol(self, "SSL", "ssl_ca_location", "ssl_certificate_location", "ssl_key_location")
 
     def servers(self) -> str:
-        """The bootstrap servers in one text."""
+        """Return the bootstrap servers as one string."""
         return self.bootstrap_servers if isinstance(self.bootstrap_servers, str) else ",".join(self.bootstrap_servers)
 
     @classmethod
     def from_names(cls, names: Mapping[str, Any]) -> Self:
-        """From Kafka's names or ours, with values as such or as text; an unknown name says what it may have meant."""
+        """Create a config from Kafka's names or these, with values as such or as text; an unknown name raises with a
+        suggestion.
+        """
         own = {field.name: field for field in fields(cls)}
         types = get_type_hints(cls)
         found: dict[str, Any] = {}
         for name, value in names.items():
             if not isinstance(name, str):
-                raise InvalidArgument(f"the name of a setting is text, not {name!r}")
+                raise InvalidArgument(f"the name of a setting is a string, not {name!r}")
             key = cls.KAFKA_NAMES.get(name.replace("_", "."), name.replace(".", "_"))
             if key not in own:
                 raise InvalidArgument(_unknown(name, own, cls.__name__))
             if key in found:
-                raise InvalidArgument(f"{name} is given twice, under two names")
+                raise InvalidArgument(f"{name} is given twice, under two names; leave one out")
             found[key] = _parsed(name, value, types[key]) if isinstance(value, str) else value
         return cls(**found)
 
@@ -95,7 +101,7 @@ class ClientConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminConfig(ClientConfig):
     timeout_ms: int = 30_000
-    """How long each call may take."""
+    """Time limit of each call."""
 
     def __post_init__(self) -> None:
         super(AdminConfig, self).__post_init__()
@@ -114,13 +120,13 @@ class ProducerConfig(ClientConfig):
 
     acks: Literal["all", 1, 0] = "all"
     idempotent: bool | None = None
-    """No duplicates and no reordering by retries; None: with acks="all"."""
+    """No duplicates or reordering by retries; None: on with acks="all"."""
 
     compression: str = "none"
     """none, gzip, snappy, lz4 or zstd."""
 
     linger_ms: float = 5
-    """How long a batch waits for more records."""
+    """Time that a batch waits for more records."""
 
     batch_size: int = 16 * 1024
     max_request_size: int = 1024 * 1024
@@ -132,7 +138,9 @@ class ProducerConfig(ClientConfig):
     delivery_timeout_ms: float = 120_000
     retry_backoff_ms: float = 100
     partitioner: Literal["murmur2", "hash", "round-robin"] | Partitioner = "murmur2"
-    """Where records without a partition go. murmur2: by the key as the Java client, without a key in sticky batches."""
+    """Chooses the partition of records without one. murmur2: by key as the Java client, and in sticky batches without a
+    key.
+    """
 
     transactional_id: str | None = None
     transaction_timeout_ms: int = 60_000
@@ -143,7 +151,7 @@ class ProducerConfig(ClientConfig):
         super(ProducerConfig, self).__post_init__()
         known = [codec.name.lower() for codec in Compression]
         if not isinstance(self.compression, str) or self.compression.lower() not in known:
-            raise InvalidArgument(f"there is no compression {self.compression!r}; known are {', '.join(known)}")
+            raise InvalidArgument(f"unknown compression {self.compression!r}; use one of {', '.join(known)}")
         _check_choice("acks", self.acks, ("all", -1, 1, 0, "1", "0", "-1"))
         _check_positive(
             self, "batch_size", "max_request_size", "buffer_memory", "delivery_timeout_ms", "retry_backoff_ms"
@@ -158,25 +166,25 @@ class ProducerConfig(ClientConfig):
         if (self.idempotent or self.transactional_id is not None) and not is_all:
             raise InvalidArgument('an idempotent or transactional producer needs acks="all"')
         if self.transactional_id is not None and self.idempotent is False:
-            raise InvalidArgument("a transactional producer is idempotent: leave out idempotent")
+            raise InvalidArgument("a transactional producer is always idempotent: leave out idempotent")
         if self.transactional_id == "":
-            raise InvalidArgument("a transactional id is not empty")
+            raise InvalidArgument("a transactional id must not be empty")
         if self.max_in_flight_requests_per_connection > 5 and self.idempotent is not False and is_all:
-            raise InvalidArgument("an idempotent producer has at most five requests in flight")
+            raise InvalidArgument("an idempotent producer may have at most five requests in flight")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig(ClientConfig):
     group_id: str | None = None
     group_instance_id: str | None = None
-    """Makes a static member: restarts within the session time-out move no partitions."""
+    """Makes the consumer a static member: restarts within the session timeout move no partitions."""
 
     group_protocol: Literal["classic", "consumer"] = "classic"
-    """consumer: the protocol of KIP-848, where the broker assigns."""
+    """consumer: the protocol of KIP-848, in which the broker assigns."""
 
     group_remote_assignor: str | None = None
     partition_assignment_strategy: str | Sequence[str] = ("range", "cooperative-sticky")
-    """Of classic groups, by preference: range, roundrobin, cooperative-sticky."""
+    """For classic groups, in order of preference: range, roundrobin, cooperative-sticky."""
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
@@ -188,7 +196,7 @@ class ConsumerConfig(ClientConfig):
     """For a topic that does not exist: log it once and start when it appears, or raise BrokerError after 5 seconds."""
 
     allow_auto_create_topics: bool = True
-    """Let a broker that has auto.create.topics.enable create the topics that are named here; a pattern creates none."""
+    """Let a broker with auto.create.topics.enable create the topics named here; a pattern creates none."""
 
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     max_poll_records: int = 500
@@ -196,14 +204,16 @@ class ConsumerConfig(ClientConfig):
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 50 * 1024 * 1024
     max_partition_fetch_bytes: int | None = None
-    """None: 1 MiB as in Java's client, or 2 MiB while only a few partitions are read. Twice as much may be held."""
+    """None: 1 MiB as in the Java client, or 2 MiB while only a few partitions are read. The client may hold twice as
+    much.
+    """
 
     check_crcs: bool = True
     client_rack: str | None = None
-    """Where this consumer is: brokers that allow it name the nearest replica to read from."""
+    """The rack of this consumer: brokers that support it return the nearest replica to read from."""
 
     consumer_timeout_ms: float | None = None
-    """Ends the iteration when no record came for that long; None waits for ever."""
+    """Ends the iteration when no record arrived for that long; None waits for ever."""
 
     key_deserializer: Deserializer | None = None
     value_deserializer: Deserializer | None = None
@@ -221,9 +231,11 @@ class ConsumerConfig(ClientConfig):
         _check_serializer("key_deserializer", self.key_deserializer)
         _check_serializer("value_deserializer", self.value_deserializer)
         if self.group_id == "":
-            raise InvalidArgument("a group id is not empty: leave it out to read without a group")
+            raise InvalidArgument("a group id must not be empty: leave it out to read without a group")
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
-            raise InvalidArgument("heartbeat_interval_ms must be below session_timeout_ms, a third of it at most")
+            raise InvalidArgument(
+                "heartbeat_interval_ms must be below session_timeout_ms; a third of it is a good choice"
+            )
         for name in self.assignors():
             _check_choice("partition_assignment_strategy", name, ("range", "roundrobin", "cooperative-sticky"))
 
@@ -235,19 +247,19 @@ class ConsumerConfig(ClientConfig):
 def _check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     if value not in choices:
         known = ", ".join(str(each) for each in dict.fromkeys(map(str, choices)))
-        raise InvalidArgument(f"{name} is one of {known}, not {value!r}")
+        raise InvalidArgument(f"{name} must be one of {known}, not {value!r}")
 
 
 def _check_protocol(config: ClientConfig, part: str, *names: str) -> None:
-    """Settings that would be passed over in silence, most often because the protocol was forgotten."""
+    """Refuse settings that would be ignored silently, most often because the protocol was forgotten."""
     if part in config.security_protocol.split("_"):
         return
     for name in names:
         if getattr(config, name) is not None:
             usable = [each for each in get_args(SecurityProtocol) if part in each.split("_")]
             raise InvalidArgument(
-                f"{name} says nothing with security_protocol {config.security_protocol!r}: "
-                f"set that to {' or '.join(usable)}, or leave {name} out"
+                f"{name} has no effect with security_protocol {config.security_protocol!r}: set that to "
+                f"{' or '.join(usable)}, or leave {name} out"
             )
 
 
@@ -267,7 +279,7 @@ def _check_not_negative(config: ClientConfig, *names: str) -> None:
     for name in names:
         number = getattr(config, name)
         if number is not None and number < 0:
-            raise InvalidArgument(f"{name} must not be below zero, {number!r} is")
+            raise InvalidArgument(f"{name} must not be negative, but is {number!r}")
 
 
 def _unknown(name: str, own: Mapping[str, Any], kind: str) -> str:
@@ -275,14 +287,14 @@ def _unknown(name: str, own: Mapping[str, Any], kind: str) -> str:
     if hint is None:
         nearest = nearest_of(name.replace(".", "_"), own)
         if nearest is None:
-            hint = f"{kind} in headrace.client.config has all there are"
+            hint = f"{kind} in headrace.client.config lists all settings"
         else:
             hint = f"did you mean {nearest.replace('_', '.' if '.' in name else '_')!r}?"
-    return f"there is no setting {name!r}: {hint}"
+    return f"unknown setting {name!r}: {hint}"
 
 
 def _parsed(name: str, text: str, wanted: Any) -> Any:
-    """A value given as text, as in a properties file."""
+    """Parse a value that is given as text, as in a properties file."""
     kinds = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
     if str in kinds or any(get_origin(kind) is Literal for kind in kinds):
         return int(text) if text.lstrip("-").isdecimal() and name == "acks" else text
@@ -295,21 +307,19 @@ def _parsed(name: str, text: str, wanted: Any) -> Any:
             return float(text)
     except (KeyError, ValueError):
         raise InvalidArgument(f"{name} cannot be {text!r}") from None
-    raise InvalidArgument(f"{name} is not given as text")
+    raise InvalidArgument(f"{name} cannot be given as text")
 
 
 def refuse_settings(given: object) -> None:
-    """A dict in the first place, where confluent-kafka has it."""
+    """Refuse a dict as first argument, which is where confluent-kafka takes its settings."""
     if isinstance(given, Mapping):
-        raise InvalidArgument(
-            "a dict of settings is given by its name, as in config={'bootstrap.servers': 'host:9092'}"
-        )
+        raise InvalidArgument("pass a dict of settings by name, as in config={'bootstrap.servers': 'host:9092'}")
 
 
 def resolve_config(
     kind: type[Any], config: Any, bootstrap_servers: str | Sequence[str] | None, options: Mapping[str, Any]
 ) -> Any:
-    """The config object of that kind: as given, from names, and with the keywords over it."""
+    """Return the config object of that kind: as given, or from names, with the keywords applied over it."""
     refuse_settings(bootstrap_servers)
     if bootstrap_servers is not None:
         options = {**options, "bootstrap_servers": bootstrap_servers}
@@ -318,7 +328,7 @@ def resolve_config(
     if isinstance(config, Mapping):
         return kind.from_names({**config, **options})
     if not isinstance(config, kind):
-        raise InvalidArgument(f"config is a {kind.__name__} or a dict of names, not {type(config).__name__}")
+        raise InvalidArgument(f"config must be a {kind.__name__} or a dict of names, not {type(config).__name__}")
     if not options:
         return config
     given = {field.name: getattr(config, field.name) for field in fields(kind)}

@@ -1,4 +1,4 @@
-"""The keywords of the clients for type checkers and completion, Kafka's names among them."""
+"""The keywords of the clients, including Kafka's names, for type checkers and completion."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal, TypedDict
@@ -55,7 +55,7 @@ class ProducerOptions(ClientOptions, total=False):
 
 
 class ConsumerOptions(ClientOptions, total=False):
-    """Without `value_deserializer`, which has a parameter of its own: it says what type the values have."""
+    """`value_deserializer` is not included: it has its own parameter, which determines the type of the values."""
 
     group_id: str | None
     group_instance_id: str | None
@@ -83,4 +83,4 @@ class ConsumerOptions(ClientOptions, total=False):
 
 
 EXISTING_TOPICS: ConsumerOptions = {"allow_auto_create_topics": False, "unknown_topics": "raise"}
-"""For tools that have looked their topics up: a topic that is deleted meanwhile is an error, and stays deleted."""
+"""For tools that have looked up their topics: a topic that is deleted meanwhile is an error, and stays deleted."""

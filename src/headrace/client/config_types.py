@@ -1,4 +1,4 @@
-"""Whether the values of a config are of the types that its fields declare, told in words a user understands."""
+"""Check that the values of a config have the types that its fields declare, with messages for users."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -30,7 +30,7 @@ def check_types(config: Any) -> None:
 
 
 def _kinds(config: Any) -> dict[str, tuple[Any, ...]]:
-    """What each field may be, unions taken apart; worked out once for each kind of config."""
+    """Return the accepted types of each field, with unions split; computed once per kind of config."""
     found = _KINDS.get(type(config))
     if found is None:
         hints = get_type_hints(type(config))
@@ -47,7 +47,9 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 def _fits(value: object, kind: Any) -> bool:
     origin = get_origin(kind)
     if origin is Literal:
-        return type(value) in {type(choice) for choice in get_args(kind)}  # Which of them is for the config to say.
+        return type(value) in {
+            type(choice) for choice in get_args(kind)
+        }  # The config itself checks which of them are allowed.
     if origin is Callable:
         return callable(value)
     if origin is Sequence:

@@ -1,4 +1,4 @@
-"""What the consumers of all fronts have in common around the core: settings, subscriptions, troubles, callbacks."""
+"""Common parts of the consumers of all fronts, around the core: settings, subscriptions, errors and callbacks."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -6,18 +6,18 @@ from itertools import islice
 from operator import length_hint
 from typing import TYPE_CHECKING, NamedTuple
 
-from headrace.client.absences import Absences
 from headrace.client.config import ConsumerConfig, refuse_settings
 from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
-from headrace.client.core.engine import Engine
+from headrace.client.core.engine import ClientEngine
 from headrace.client.core.fetch_requests import FetchSettings
-from headrace.client.core.groups.membership import GroupSettings, NoticeKind
+from headrace.client.core.groups.membership import MembershipSettings, NoticeKind
 from headrace.client.core.links import Links
 from headrace.client.errors import BrokerError, DeserializationError, InvalidArgument
 from headrace.client.serializers import Deserialize, deserializer
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, GroupIdentity, IsolationLevel, OffsetAndMetadata
+from headrace.client.unknown_topics import UnknownTopics
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.ports.entropy import Entropy
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
     from headrace.client.core.groups.group_logging import Tell
 
 UNKNOWN_TOPIC_WAIT_MS = 5_000
-"""How long a topic may stay unknown before a call that needs it raises."""
+"""Time for which a topic may stay unknown before a call that needs it raises."""
 
 PARTITION_BYTES = 1024 * 1024
 FEW_PARTITIONS_BYTES = 2 * PARTITION_BYTES
-"""What is fetched of a partition at once, where nothing else is said: each fetch costs as much as many records."""
+"""Bytes fetched of a partition at a time by default: a fetch costs as much as many records."""
 
 MEMBER_ID_BYTES = 16
 RESETS: Mapping[str, int | None] = {"earliest": EARLIEST, "latest": LATEST, "none": None}
 
 _PATTERN_SIGNS = frozenset("^$*+?()[]{}|\\")
-"""What names of topics never have, and patterns mostly do."""
+"""Characters that topic names never contain and patterns mostly do."""
 
 Place = TopicPartition | tuple[str, int]
 Commits = Mapping[Place, int | OffsetAndMetadata] | ConsumerRecord | None
 ChangeCallback = Callable[[tuple[TopicPartition, ...]], object]
 
-CALLBACK_POLLS = "a callback of the group cannot poll: it is called within a poll; let it return first"
+CALLBACK_POLLS = "a rebalance callback cannot poll, because it runs within a poll; return from it first"
 CALLBACK_CLOSES = (
-    "a callback of the group cannot close its consumer: it is called within a poll; let it return, and close then"
+    "a rebalance callback cannot close its consumer, because it runs within a poll; return from it first, then close"
 )
 
 
-class Listener(NamedTuple):
-    """The application's callbacks; what is lost is told as revoked where nothing else is said."""
+class RebalanceListener(NamedTuple):
+    """The application's callbacks; lost partitions are passed to the revoked callback if there is no other."""
 
     on_assigned: ChangeCallback | None = None
     on_revoked: ChangeCallback | None = None
@@ -62,7 +62,7 @@ class Listener(NamedTuple):
         return (self.on_lost or self.on_revoked) if kind == NoticeKind.LOST else self.on_revoked
 
 
-class Handover:
+class PendingRecords:
     """Records between the core and the application: taken, not deserialized yet, or held by an iteration."""
 
     def __init__(self, config: ConsumerConfig) -> None:
@@ -71,28 +71,28 @@ class Handover:
         self._is_plain = self._read_key is None and self._read_value is None
         self._given: list[ConsumerRecord] = []
         self._raw: list[ConsumerRecord] = []
-        """Not deserialized yet, the next one last."""
+        """Not deserialized yet, in reverse order."""
         self.left: Iterator[ConsumerRecord] = iter(())
-        """What an iteration has not given yet: the rest of `_given`."""
+        """Records that an iteration has not returned yet: the rest of `_given`."""
 
     def iterate(self, records: list[ConsumerRecord]) -> Iterator[ConsumerRecord]:
         self._given, self.left = records, iter(records)
         return self.left
 
     def waiting(self, limit: int) -> list[ConsumerRecord]:
-        """What was taken before and comes first."""
+        """Return records that were taken earlier, which come first."""
         left = list(islice(self.left, limit))
         return left if left or not self._raw else self._deserialized(limit)
 
     def ready(self, taken: list[ConsumerRecord]) -> list[ConsumerRecord]:
-        """As the application wants them."""
+        """Return records as the application wants them."""
         if self._is_plain:
             return taken
         self._raw = taken[::-1]
         return self._deserialized(len(taken))
 
     def _deserialized(self, limit: int) -> list[ConsumerRecord]:
-        """At most `limit` records, up to one that cannot be deserialized; that one raises when it is the next."""
+        """Deserialize at most `limit` records, up to one that fails; that one raises when it is the next."""
         done: list[ConsumerRecord] = []
         while self._raw and len(done) < limit:
             try:
@@ -106,21 +106,21 @@ class Handover:
         return done
 
     def not_given(self) -> list[ConsumerRecord]:
-        """In order, all that the application does not have yet."""
+        """Yield, in order, all records that the application does not have yet."""
         left = length_hint(self.left)
         return (self._given[-left:] if left else []) + self._raw[::-1]
 
     def held(self) -> dict[TopicPartition, int]:
-        """Of each partition the first offset that was taken and is not given yet."""
+        """Return the first offset of each partition that was taken and not returned yet."""
         return {TopicPartition(each.topic, each.partition): each.offset for each in reversed(self.not_given())}
 
     def positions(self, group: "GroupCore") -> dict[TopicPartition, OffsetAndMetadata]:
-        """What can be committed: behind all that the application was given, and not committed yet."""
+        """Return the positions to commit: after the records returned to the application and not committed yet."""
         held = {place: OffsetAndMetadata(offset) for place, offset in self.held().items()}
         return {**group.uncommitted(), **held}
 
     def give_back(self, core: ConsumerCore, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Have the core give again, of these partitions or all, the records that the application does not have yet."""
+        """Give the records of these partitions or all that the application does not have yet back to the core."""
         held = self.held()
         chosen = held.keys() if partitions is None else held.keys() & frozenset(partitions)
         if not chosen:
@@ -130,7 +130,7 @@ class Handover:
             core.seek(place, held[place])
 
     def forget(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Of these partitions or all: what was taken before a seek is not what is wanted after it."""
+        """Drop records of these partitions or all: records taken before a seek are not wanted after it."""
         doomed = None if partitions is None else frozenset(partitions)
         kept = [
             record
@@ -138,20 +138,20 @@ class Handover:
             if doomed is not None and TopicPartition(record.topic, record.partition) not in doomed
         ]
         self._raw = []
-        self._given.clear()  # An iteration that is under way has this list, and goes on with what is kept.
+        self._given.clear()  # A running iteration uses this list, and continues with the remaining records.
         self.iterate(kept)
 
 
 class ConsumerParts:
-    """The cores of one consumer, and what it was told to read."""
+    """The cores of one consumer, and its subscription."""
 
     def __init__(self, config: ConsumerConfig, cluster: Cluster, entropy: Entropy, tell: "Tell | None" = None) -> None:
-        """`tell` logs what becomes of the group, and topics that do not exist."""
+        """`tell` logs group changes and topics that do not exist."""
         self.topics: tuple[str, ...] = ()
         self._pattern: re.Pattern[str] | None = None
         self._config = config
         self._cluster = cluster
-        self._absences = Absences(cluster, tell)
+        self._absences = UnknownTopics(cluster, tell)
         self.core = ConsumerCore(_consumer_settings(config), cluster)
         self.group: GroupCore | None = None
         if config.group_id is not None:
@@ -167,13 +167,13 @@ class ConsumerParts:
         for topic in names:
             _check_name(topic)
         if bool(names) == (pattern is not None):
-            raise InvalidArgument("give names of topics or a pattern, one of both")
+            raise InvalidArgument("give either topic names or a pattern")
         if isinstance(pattern.pattern if isinstance(pattern, re.Pattern) else pattern, bytes):
-            raise InvalidArgument(f"a pattern of topics is text, not {pattern!r}")
+            raise InvalidArgument(f"a pattern of topics is a string, not {pattern!r}")
         try:
             self._pattern = re.compile(pattern) if pattern is not None else None
         except re.error as error:
-            raise InvalidArgument(f"the pattern {pattern!r} cannot be read: {error}") from None
+            raise InvalidArgument(f"the pattern {pattern!r} is not a valid regular expression: {error}") from None
         self.topics = names
         target = self.group if self.group is not None else self.core
         if self._pattern is not None:
@@ -184,41 +184,43 @@ class ConsumerParts:
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         if self.group is not None and (self.topics or self._pattern is not None):
-            raise InvalidArgument("a consumer that subscribed gets its partitions from its group: make another one")
+            raise InvalidArgument(
+                "a consumer that has subscribed gets its partitions from its group: create another consumer"
+            )
         self.topics, self._pattern = (), None
         self.core.assign(partitions, needs_committed=self.group is not None)
 
     def check_reads(self) -> None:
         if not self.topics and self._pattern is None and not self.core.assignment():
-            raise InvalidArgument("there is nothing to read: name topics, or assign() partitions")
+            raise InvalidArgument("there is nothing to read: subscribe to topics, or assign() partitions")
 
     def knows_topics(self) -> bool:
         return all(self._cluster.partition_count(topic) is not None for topic in self.topics)
 
     def chosen(self, partitions: Iterable[Place] | None) -> list[TopicPartition]:
-        """These partitions, which must be assigned, or all that are."""
+        """Return these partitions, which must be assigned, or all assigned ones."""
         assigned = self.core.assignment()
         chosen = list(assigned) if partitions is None else as_partitions(partitions)
         for partition in chosen:
             if partition not in assigned:
-                raise InvalidArgument(f"{partition} is not read here: assign() it first")
+                raise InvalidArgument(f"{partition} is not assigned to this consumer: assign() it first")
         return chosen
 
     def look_for_topics(self, now_ms: float) -> None:
         """Log topics that do not exist, and those that have appeared."""
         self._absences.look(now_ms)
 
-    def raise_trouble(self, engine: Engine, now_ms: float, *, needs_topics: bool = False) -> None:
-        """Raise what ends a wait; with `needs_topics` a topic that does not exist does, whatever the config says.
+    def raise_error(self, engine: ClientEngine, now_ms: float, *, needs_topics: bool = False) -> None:
+        """Raise an error that ends a wait; with `needs_topics` a missing topic raises regardless of the config.
 
-        Brokers that cannot be reached are tried again for a while, but not at the very first contact.
+        Unreachable brokers are retried for a while, but not at the first connection.
         """
         is_lasting = now_ms - engine.trouble_since_ms >= self._config.request_timeout_ms
         if engine.trouble is not None and (is_lasting or not self._cluster.brokers):
             trouble, engine.trouble = engine.trouble, None
             raise trouble
         if self.group is not None:
-            lasting = self.group.lasting_trouble(now_ms, self._config.request_timeout_ms)
+            lasting = self.group.lasting_error(now_ms, self._config.request_timeout_ms)
             if lasting is not None:
                 raise lasting
         needs_topics = needs_topics or self._config.unknown_topics == "raise"
@@ -228,7 +230,7 @@ class ConsumerParts:
                 raise BrokerError(error, f"topic {topic!r} cannot be read")
 
     def offsets(self, partitions: Iterable[TopicPartition], time: int) -> Operation[dict[TopicPartition, int]]:
-        """By time, EARLIEST or LATEST; those who read committed records end where these do."""
+        """Look up offsets by time, EARLIEST or LATEST; for read_committed, LATEST is the last stable offset."""
         from headrace.client.core.admin.partitions import offsets  # with codecs that only administration needs
 
         found = yield from offsets(
@@ -239,7 +241,9 @@ class ConsumerParts:
         )
         for partition, at in found.items():
             if at.error:
-                raise BrokerError(at.error, f"the offsets of {partition} are not known")
+                raise BrokerError(
+                    at.error, f"the offsets of {partition} are not known; check that it exists and has a leader"
+                )
         return {partition: at.offset for partition, at in found.items()}
 
     def metrics(self, links: Links) -> dict[str, float]:
@@ -252,8 +256,8 @@ class ConsumerParts:
         }
 
 
-class AnyConsumer:
-    """What the consumers of all fronts say without waiting for a broker."""
+class ConsumerBase:
+    """Methods of the consumers of all fronts that do not wait for a broker."""
 
     config: ConsumerConfig
     _parts: ConsumerParts
@@ -269,34 +273,34 @@ class AnyConsumer:
         return f"<{type(self).__name__} of {reads}{f' in group {group}' if group else ''} at {self.config.servers()}>"
 
     def assignment(self) -> tuple[TopicPartition, ...]:
-        """The partitions being read; of topics, only once they are known."""
+        """Return the assigned partitions; those of topics only once they are known."""
         return self._parts.core.assignment()
 
     def paused(self) -> tuple[TopicPartition, ...]:
         return self._parts.core.paused()
 
     def lag(self) -> dict[TopicPartition, int | None]:
-        """How many records are behind the position, as of the last answer; None where none came yet."""
+        """Return the number of records after the position, as of the last response; None before the first."""
         return self._parts.core.lags()
 
     def group_identity(self) -> GroupIdentity:
-        """Who this consumer is in its group: what `Transaction.commit_offsets` needs."""
+        """Return the group identity of this consumer, which `Transaction.commit_offsets` needs."""
         group = self._require_group()
         return GroupIdentity(group.settings.group_id, *group.identity())
 
     def _require_group(self) -> "GroupCore":
         group = self._parts.group
         if group is None:
-            raise InvalidArgument("this consumer is in no group: give it a group_id to commit offsets")
+            raise InvalidArgument("this consumer has no group: set group_id to commit offsets")
         return group
 
 
 def _check_name(topic: object) -> None:
     refuse_settings(topic)
     if not isinstance(topic, str) or not topic:
-        raise InvalidArgument(f"topics are given one by one as text, such as 'orders', 'returns', not as {topic!r}")
+        raise InvalidArgument(f"topics are given one by one as strings, such as 'orders', 'returns', not as {topic!r}")
     if not _PATTERN_SIGNS.isdisjoint(topic):
-        raise InvalidArgument(f"{topic!r} is not the name of a topic; if it is a pattern, give it as pattern={topic!r}")
+        raise InvalidArgument(f"{topic!r} is not a valid topic name; if it is a pattern, pass it as pattern={topic!r}")
 
 
 def isolation_of(config: ConsumerConfig) -> IsolationLevel:
@@ -326,8 +330,8 @@ def _consumer_settings(config: ConsumerConfig) -> ConsumerSettings:
     )
 
 
-def _group_settings(config: ConsumerConfig, group_id: str) -> GroupSettings:
-    return GroupSettings(
+def _group_settings(config: ConsumerConfig, group_id: str) -> MembershipSettings:
+    return MembershipSettings(
         group_id=group_id,
         instance_id=config.group_instance_id,
         protocol=config.group_protocol,
@@ -364,7 +368,7 @@ def check_time(time_ms: object) -> None:
 
 
 def as_offsets(offsets: Commits) -> dict[TopicPartition, OffsetAndMetadata]:
-    """From offsets by partition, or from the last record that was worked on."""
+    """Return offsets by partition, from such a mapping or from the last record that was processed."""
     if isinstance(offsets, ConsumerRecord):
         return {TopicPartition(offsets.topic, offsets.partition): OffsetAndMetadata(offsets.offset + 1)}
     wanted: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -379,7 +383,7 @@ def as_offsets(offsets: Commits) -> dict[TopicPartition, OffsetAndMetadata]:
 def deserialized(
     record: ConsumerRecord, read_key: Deserialize | None, read_value: Deserialize | None
 ) -> ConsumerRecord:
-    """The record with its key and value as the application wants them."""
+    """Return the record with its key and value deserialized."""
     key, value = record.key, record.value
     try:
         if read_key is not None and key is not None:
@@ -388,5 +392,5 @@ def deserialized(
             value = read_value(value)
     except Exception as error:
         where = f"{record.topic}-{record.partition} at offset {record.offset}"
-        raise DeserializationError(f"the record of {where} cannot be deserialized: {error!r}", record) from error
+        raise DeserializationError(f"the record at {where} cannot be deserialized: {error!r}", record) from error
     return record._replace(key=key, value=value)

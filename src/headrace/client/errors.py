@@ -1,4 +1,4 @@
-"""What the client raises. Every message says what happened and what to do next."""
+"""Errors of the client. Every message says what happened and what to do next."""
 
 from typing import TYPE_CHECKING
 
@@ -12,16 +12,17 @@ _HINTS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "create it with `headrace topics create`, or check the spelling",
     ErrorCode.TOPIC_ALREADY_EXISTS: "choose another name, or change the topic with `headrace topics alter`",
     ErrorCode.INVALID_TOPIC_EXCEPTION: "names have at most 249 letters, digits, dots, dashes and underscores",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "ask for the right to it, or come as somebody who has it",
-    ErrorCode.LEADER_NOT_AVAILABLE: "bring the brokers that hold it back, or try again when they have chosen a leader",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "request access to it, or use a user that has access",
+    ErrorCode.LEADER_NOT_AVAILABLE: "restart the brokers that hold it, or try again when a leader has been elected",
     ErrorCode.MESSAGE_TOO_LARGE: "send smaller records or raise max.message.bytes of the topic",
-    ErrorCode.OFFSET_OUT_OF_RANGE: "seek to an offset that exists or set auto_offset_reset",
-    ErrorCode.INVALID_REPLICATION_FACTOR: "ask for at most as many replicas as there are brokers",
-    ErrorCode.NOT_ENOUGH_REPLICAS: "fewer replicas are in sync than min.insync.replicas asks for; bring brokers back",
-    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: "choose another compression or a newer broker",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "seek to an offset that exists, or set auto_offset_reset",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "request at most as many replicas as there are brokers",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "fewer replicas are in sync than min.insync.replicas requires; restart "
+    "the missing brokers",
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: "use another compression or a newer broker",
     ErrorCode.INVALID_RECORD: "if the topic is compacted, give every record a key",
     ErrorCode.NON_EMPTY_GROUP: "stop its members first",
-    ErrorCode.KAFKA_STORAGE_ERROR: "the broker cannot write; look at its disk and its log",
+    ErrorCode.KAFKA_STORAGE_ERROR: "the broker cannot write; check its disk and its log",
 }
 
 
@@ -30,31 +31,31 @@ class ClientError(Exception):
 
 
 class BrokerUnreachable(ClientError):
-    """No connection to a broker could be made, or it broke before the answer came."""
+    """A connection to a broker could not be made, or broke before the response arrived."""
 
 
 class BadAnswer(ClientError):
-    """A broker's bytes cannot be read as the answer to what was asked."""
+    """A broker's response cannot be decoded."""
 
 
 class AuthenticationFailed(ClientError):
-    """The broker does not accept who we say we are, or its certificate is not one to trust."""
+    """The broker does not accept the credentials, or its certificate is not trusted."""
 
 
 class UnsupportedByBroker(ClientError):
-    """The broker does not serve the API, or no version of it that has what is needed."""
+    """The broker does not serve the API, or no version of it that is sufficient."""
 
 
 class DeadlineExceeded(ClientError, TimeoutError):
-    """The answer did not come in the time allowed for it."""
+    """The response did not arrive in the allowed time."""
 
 
 class InvalidArgument(ClientError, ValueError):
-    """A value that cannot be sent; nothing was."""
+    """A value that cannot be sent; nothing was sent."""
 
 
 class BufferFull(ClientError):
-    """The producer holds as many bytes as it may, and no room came up in time."""
+    """The producer's buffer is full, and no space became free in time."""
 
 
 class ClientClosed(ClientError):
@@ -62,7 +63,7 @@ class ClientClosed(ClientError):
 
 
 class BrokerError(ClientError):
-    """A broker answered with one of Kafka's error codes."""
+    """A broker responded with one of Kafka's error codes."""
 
     def __init__(self, code: int, what: str, message: str | None = None) -> None:
         self.code = code
@@ -78,7 +79,7 @@ class BrokerError(ClientError):
 
 
 class OffsetOutOfRange(BrokerError):
-    """A partition has no such offset (any more)."""
+    """The partition does not have this offset (any more)."""
 
     def __init__(self, partition: "TopicPartition", offset: int) -> None:
         self.partition = partition
@@ -87,20 +88,21 @@ class OffsetOutOfRange(BrokerError):
 
 
 class TopicRecreated(ClientError):
-    """A topic was deleted, and the one that has its name now is another."""
+    """A topic was deleted, and another one with the same name was created."""
 
     def __init__(self, partition: "TopicPartition", offset: int) -> None:
         self.partition = partition
         self.offset = offset
         super().__init__(
-            f'{partition} cannot be read from offset {offset} on, as "{partition.topic}" was deleted and created again'
+            f'{partition} cannot be read from offset {offset} on, because "{partition.topic}" was deleted and '
+            "created again"
         )
 
 
 class LogTruncated(ClientError):
-    """A partition lost records that were read already, when a leader without them took over.
+    """A partition lost records that were already read, when a leader without them took over.
 
-    `diverged_at` is the first offset that is not what was read, if that is known.
+    `diverged_at` is the first offset that differs from what was read, if known.
     """
 
     def __init__(self, partition: "TopicPartition", offset: int, diverged_at: int | None) -> None:
@@ -109,17 +111,17 @@ class LogTruncated(ClientError):
         self.diverged_at = diverged_at
         where = f"from offset {diverged_at} on" if diverged_at is not None else "from an unknown offset on"
         super().__init__(
-            f"{partition} lost records {where} that were read up to {offset}, as a leader without them took over: "
-            "undo what they led to and seek there, or set auto_offset_reset"
+            f"{partition} lost records {where} that were read up to {offset}, because a leader without them "
+            "took over: undo their effects and seek there, or set auto_offset_reset"
         )
 
 
 class TransactionFailed(ClientError):
-    """Something in a transaction failed, so that it can only be aborted; leaving its `with` block by this does so."""
+    """A part of the transaction failed, so that it can only be aborted; leaving its `with` block does so."""
 
 
 class ProducerFenced(ClientError):
-    """Another producer with the same transactional id has taken over; this one can do nothing more."""
+    """Another producer with the same transactional id has taken over; this one cannot continue."""
 
 
 class BatchFenced(ClientError):
@@ -127,11 +129,11 @@ class BatchFenced(ClientError):
 
 
 class SerializationError(ClientError, ValueError):
-    """A key or value that its serializer cannot make into bytes; nothing was sent."""
+    """A serializer cannot convert the key or value to bytes; nothing was sent."""
 
 
 class DeserializationError(ClientError, ValueError):
-    """Bytes that a deserializer cannot read. `record` has them as they came; reading goes on behind it."""
+    """A deserializer cannot decode the bytes. `record` holds them; reading continues after this record."""
 
     def __init__(self, text: str, record: "ConsumerRecord") -> None:
         super().__init__(text)
@@ -139,7 +141,7 @@ class DeserializationError(ClientError, ValueError):
 
 
 def unreachable(address: str, reason: object) -> BrokerUnreachable:
-    """The message for a connection that cannot be made."""
+    """Return the message for a connection that cannot be made."""
     return BrokerUnreachable(
-        f"cannot reach {address} ({reason}): is a broker running there? start one with `headrace broker`"
+        f"cannot reach {address} ({reason}); check that a broker is running there, or start one with `headrace broker`"
     )

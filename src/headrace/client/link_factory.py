@@ -1,4 +1,4 @@
-"""The links of a client as its config wants them; the same for every front."""
+"""Create the links of a client from its config; the same for every front."""
 
 from collections.abc import Callable
 

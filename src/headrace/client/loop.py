@@ -1,6 +1,6 @@
-"""The front for a loop that is not ours, such as the broker's or the simulator's: nothing waits, callbacks tell.
+"""The front for a foreign loop, such as the broker's or the simulator's: nothing waits, results go to callbacks.
 
-Everything comes in by the ports. The owner of the loop calls `step` and `handle` (or `turn`, where the network is the
+All input comes through the ports. The owner of the loop calls `step` and `handle` (or `turn`, if the network is the
 client's own); producers and consumers of one client share its connections.
 """
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from headrace.client.config import ClientConfig, ConsumerConfig, ProducerConfig
 from headrace.client.consumer_base import (
-    AnyConsumer,
     ChangeCallback,
     Commits,
+    ConsumerBase,
     ConsumerParts,
-    Listener,
     Place,
+    RebalanceListener,
     as_offsets,
     as_partitions,
     as_place,
@@ -22,14 +22,14 @@ from headrace.client.consumer_base import (
 )
 from headrace.client.core.calls import Call, Operation, Pause
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.engine import Engine
+from headrace.client.core.engine import ClientEngine
 from headrace.client.core.groups.group import GroupCore
 from headrace.client.core.groups.membership import NoticeKind
 from headrace.client.core.produced_batches import ProducedBatch
+from headrace.client.delivery_base import delivered
 from headrace.client.errors import BufferFull, ClientClosed, TransactionFailed
 from headrace.client.link_factory import make_links
-from headrace.client.producer_base import AnyProducer, make_core
-from headrace.client.promises import delivered
+from headrace.client.producer_base import ProducerBase, make_core
 from headrace.client.types import ConsumerRecord, GroupIdentity, OffsetAndMetadata
 from headrace.model.ids import TopicPartition
 from headrace.ports.clock import Clock
@@ -37,10 +37,10 @@ from headrace.ports.entropy import Entropy
 from headrace.ports.network import Network
 
 SETTLED_LOOK_MS = 2
-"""How often the end of a transaction looks whether all of it is delivered."""
+"""Interval at which the end of a transaction checks whether all its records are delivered."""
 
 Ended = Callable[[Any], None]
-"""Gets the result, or the exception that there is instead."""
+"""Gets the result, or the exception."""
 
 
 class LoopClient:
@@ -50,11 +50,11 @@ class LoopClient:
         self._clock = clock
         self._entropy = entropy
         self._links = make_links(config, self.cluster, network=network, clock=clock, entropy=entropy)
-        self._engine = Engine(self._links, clock)
+        self._engine = ClientEngine(self._links, clock)
         self._consumers: list[LoopConsumer] = []
 
     def run(self, operation: Operation[Any], *, timeout_ms: float, ended: Ended) -> None:
-        """Begin an operation, as those of `headrace.client.core.admin` are."""
+        """Begin an operation, such as those of `headrace.client.core.admin`."""
         self._engine.start(operation, deadline_ms=self._clock.monotonic_ms() + timeout_ms, ended=ended)
 
     def producer(self, config: ProducerConfig) -> "LoopProducer":
@@ -69,29 +69,29 @@ class LoopClient:
         return consumer
 
     def step(self) -> float:
-        """Send what is due; the time at which to call again, unless something happens before."""
+        """Send what is due; return when to call again, unless something happens before."""
         wakeup_ms = self._engine.step()
         now_ms = self._clock.monotonic_ms()
         return now_ms + self._links.wait_ms(wakeup_ms - now_ms)
 
     def handle(self, events: Iterable[tuple[int, int]]) -> None:
-        """What the loop's network reported; tokens of others are left alone."""
+        """Handle events of the loop's network; tokens of other owners are ignored."""
         self._links.handle(events)
 
     def turn(self, timeout_ms: float = 0.0) -> None:
-        """One turn of a loop that has nothing else on this network."""
+        """Run one turn of a loop that has nothing else on this network."""
         wait_ms = self.step() - self._clock.monotonic_ms()
         self.handle(self._network.poll(max(0.0, wait_ms if timeout_ms < 0 else min(wait_ms, timeout_ms))))
 
     def close(self) -> None:
-        """Break the connections of all its producers and consumers; operations end with an error."""
-        self._engine.stop(ClientClosed("the client was closed before the answer came"))
+        """Close the connections of all its producers and consumers; operations end with an error."""
+        self._engine.stop(ClientClosed("the client was closed before the response arrived"))
         for consumer in self._consumers:
-            self._links.say_last(consumer.farewells())
+            self._links.send_last(consumer.closing_calls())
         self._links.close()
 
 
-class LoopProducer(AnyProducer):
+class LoopProducer(ProducerBase):
     """With a `transactional_id` it sends between `begin_transaction` and `end_transaction`."""
 
     def __init__(self, config: ProducerConfig, client: LoopClient, clock: Clock, entropy: Entropy) -> None:
@@ -111,7 +111,7 @@ class LoopProducer(AnyProducer):
         *,
         ended: Ended | None = None,
     ) -> bool:
-        """Hand over a record; False if there is no room or the topic is not known yet: try again in a later turn."""
+        """Add a record; False if the buffer is full or the topic is not known yet: try again in a later turn."""
         if self._transactions is not None:
             self._transactions.check_may_send()
         when = self._clock.wall_ms() if timestamp is None else timestamp
@@ -129,7 +129,7 @@ class LoopProducer(AnyProducer):
         return True
 
     def begin_transaction(self, *, ended: Ended) -> None:
-        """What is sent from the end of this on is in the transaction."""
+        """Begin a transaction; records sent after it has begun belong to it."""
         transactions = self._require_transactions()
 
         def begin() -> Operation[None]:
@@ -140,11 +140,11 @@ class LoopProducer(AnyProducer):
         self._run(begin(), ended)
 
     def add_transaction_offsets(self, offsets: Commits, group: GroupIdentity, *, ended: Ended) -> None:
-        """Have these offsets of a group committed with the transaction."""
+        """Commit these offsets of a group with the transaction."""
         self._run(self._require_transactions().add_offsets(as_offsets(offsets), group), ended)
 
     def end_transaction(self, *, commit: bool, ended: Ended) -> None:
-        """Commit the transaction once all of it is delivered, or abort it; send nothing until this has ended."""
+        """Commit the transaction once all its records are delivered, or abort it; send nothing until this has ended."""
         transactions = self._require_transactions()
 
         def end() -> Operation[None]:
@@ -153,7 +153,7 @@ class LoopProducer(AnyProducer):
             else:
                 self._core.drop_waiting(TransactionFailed("the transaction of this record was aborted"))
             self._core.fill()
-            while self._core.unsettled():
+            while self._core.incomplete_count():
                 yield Pause(SETTLED_LOOK_MS)
             transactions.seal()
             yield from transactions.end(commit=commit)
@@ -163,12 +163,12 @@ class LoopProducer(AnyProducer):
     def _run(self, operation: Operation[None], ended: Ended) -> None:
         self._client.run(operation, timeout_ms=self.config.max_block_ms, ended=ended)
 
-    def unsettled(self) -> int:
-        """Batches that are neither delivered nor given up."""
-        return self._core.unsettled()
+    def incomplete_count(self) -> int:
+        """Return the batches that are neither delivered nor failed."""
+        return self._core.incomplete_count()
 
     def poll(self, now_ms: float) -> tuple[list[Any], float]:
-        """For the engine: the core's calls; those who wait for settled batches are told."""
+        """Return the core's calls to the engine and notify the waiters of completed batches."""
         calls, wakeup_ms = self._core.poll(now_ms)
         settled, self._core.settled = self._core.settled, []
         for batch in settled:
@@ -181,8 +181,8 @@ def _outcome(batch: ProducedBatch, place: int, timestamp: int) -> Any:
     return batch.error if batch.error is not None else delivered(batch, place, timestamp)
 
 
-class LoopConsumer(AnyConsumer):
-    """`take` in every turn counts as the application's poll; changes of its partitions are told from there."""
+class LoopConsumer(ConsumerBase):
+    """`take` in every turn counts as the application's poll; it also announces changes of the assignment."""
 
     def __init__(self, config: ConsumerConfig, client: LoopClient, clock: Clock, entropy: Entropy) -> None:
         self.config = config
@@ -190,7 +190,7 @@ class LoopConsumer(AnyConsumer):
         self._clock = clock
         self._parts = ConsumerParts(config, client.cluster, entropy)
         self._core, self._group = self._parts.core, self._parts.group
-        self._listener = Listener()
+        self._listener = RebalanceListener()
         self._is_committing = False
 
     def subscribe(
@@ -200,7 +200,7 @@ class LoopConsumer(AnyConsumer):
         on_revoked: ChangeCallback | None = None,
         on_lost: ChangeCallback | None = None,
     ) -> None:
-        self._listener = Listener(on_assigned, on_revoked, on_lost)
+        self._listener = RebalanceListener(on_assigned, on_revoked, on_lost)
         self._parts.subscribe(topics, None)
 
     def assign(self, partitions: Iterable[Place]) -> None:
@@ -214,32 +214,32 @@ class LoopConsumer(AnyConsumer):
         return self._core.position(as_place(partition))
 
     def take(self, records_max: int) -> list[ConsumerRecord]:
-        """Records that have come; raises what went wrong."""
+        """Return records that have arrived; raises errors."""
         if self._group is not None:
             self._group.polled(self._clock.monotonic_ms())
-            self._tell_changes(self._group)
+            self._announce_changes(self._group)
         return self._core.take(records_max)
 
     def commit(self, offsets: Commits, *, ended: Ended, timeout_ms: float | None = None) -> None:
-        """Commit these offsets, or all that was taken."""
+        """Commit these offsets, or those of all records taken."""
         group = self._require_group()
         wanted = as_offsets(offsets) if offsets is not None else group.uncommitted()
         self._client.run(group.commit(wanted), timeout_ms=timeout_ms or self.config.request_timeout_ms, ended=ended)
 
     def leave(self, *, ended: Ended) -> None:
-        """Say farewell to the group; nothing is taken afterwards."""
+        """Leave the group; nothing can be taken afterwards."""
         self._client.run(self._require_group().leave(), timeout_ms=self.config.request_timeout_ms, ended=ended)
 
-    def farewells(self) -> list[Call]:
-        """For the end of the client: what to tell brokers last."""
-        return self._core.farewells()
+    def closing_calls(self) -> list[Call]:
+        """Return the last requests to brokers, for closing the client."""
+        return self._core.closing_calls()
 
     def poll(self, now_ms: float) -> tuple[list[Any], float]:
-        """For the engine: the calls of the group, or of the core alone."""
+        """Return the calls of the group, or of the core alone, to the engine."""
         return (self._group or self._core).poll(now_ms)
 
-    def _tell_changes(self, group: GroupCore) -> None:
-        """What is to be revoked is committed first, which may take some turns."""
+    def _announce_changes(self, group: GroupCore) -> None:
+        """Announce changes. Offsets of partitions to be revoked are committed first, which may take some turns."""
         while not self._is_committing and (notice := group.notice()) is not None:
             if notice.kind == NoticeKind.REVOKED and self.config.enable_auto_commit:
                 held = {p: each for p, each in group.uncommitted().items() if p in notice.partitions}

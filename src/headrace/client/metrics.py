@@ -1,10 +1,10 @@
-"""Metrics of clients: what each name of `metrics()` means, and the metrics of several clients as text for Prometheus.
+"""Metrics of clients: the meaning of each name in `metrics()`, and the metrics of several clients as Prometheus text.
 
     from headrace.client.metrics import prometheus_text
 
     text = prometheus_text(producer, consumer)
 
-Nothing is collected or served for this: the text is made of the counters when it is asked for.
+Nothing is collected or served in the background: the text is built from the counters at the time of the call.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ class Metric(NamedTuple):
     name: str
     kind: Literal["counter", "gauge"]
     unit: str
-    """As OpenTelemetry writes units."""
+    """Unit in OpenTelemetry's notation."""
     help: str
 
     def prometheus_name(self) -> str:
@@ -54,7 +54,7 @@ METRICS: Mapping[str, Metric] = {
 LAG = Metric("consumer.lag_records", "gauge", "{record}", "Records behind the position, by partition.")
 
 _LARGEST = frozenset({"records-lag-max"})
-"""Of clients with the same labels, the largest value is taken; values of other metrics are added."""
+"""For clients with the same labels, the largest value is used; values of other metrics are added."""
 
 
 class Metered(Protocol):
@@ -66,7 +66,7 @@ class Metered(Protocol):
 
 
 def prometheus_text(*clients: Metered) -> str:
-    """The metrics of these clients, in the text format of Prometheus; may be called from any thread."""
+    """Return the metrics of these clients, in the text format of Prometheus; may be called from any thread."""
     samples = totals(clients)
     lines: list[str] = []
     for key, metric in METRICS.items():
@@ -76,7 +76,7 @@ def prometheus_text(*clients: Metered) -> str:
 
 
 def totals(clients: Iterable[Metered]) -> dict[str, dict[Labels, float]]:
-    """By names of `metrics()` and labels. Clients with the same labels count together."""
+    """Sum values by names of `metrics()` and labels; clients with the same labels count together."""
     found: dict[str, dict[Labels, float]] = {}
     for client in clients:
         labels = labels_of(client)
@@ -88,7 +88,7 @@ def totals(clients: Iterable[Metered]) -> dict[str, dict[Labels, float]]:
 
 
 def lags(clients: Iterable[Metered]) -> Iterator[tuple[Labels, float]]:
-    """The lag of each partition that is read, where it is known."""
+    """Return the lag of each partition being read, where it is known."""
     for client in clients:
         of_partitions: Mapping[TopicPartition, int | None] = client.lag() if hasattr(client, "lag") else {}
         for (topic, index), lag in of_partitions.items():

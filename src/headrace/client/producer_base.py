@@ -1,4 +1,4 @@
-"""What the producers of all fronts have in common around the core: settings, serializers, topics without hope."""
+"""Common parts of the producers of all fronts, around the core: settings, serializers and unusable topics."""
 
 import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from headrace.client.core.transactions import Transactions
 
 FIRST_CONTACT_WAIT_MS = 5_000
-"""How long no broker may be reached at first, or a topic be unknown (a broker that creates it needs a moment)."""
+"""Time for which no broker may be reached at first, or a topic be unknown (a broker that creates it needs a moment)."""
 
 logger = logging.getLogger("headrace.client")
 
 TIMESTAMP_MIN, TIMESTAMP_MAX = -1, 2**63 - 1
-"""The first one says that there is none."""
+"""-1 means that the record has no timestamp."""
 
 
 def producer_settings(config: ProducerConfig) -> ProducerSettings:
@@ -58,7 +58,7 @@ def producer_settings(config: ProducerConfig) -> ProducerSettings:
 def make_core(config: ProducerConfig, cluster: Cluster, entropy: Entropy) -> "tuple[ProducerCore, Transactions | None]":
     transactions = None
     if config.transactional_id is not None:
-        from headrace.client.core.transactions import Transactions  # with codecs that few need
+        from headrace.client.core.transactions import Transactions  # with codecs that few applications need
 
         transactions = Transactions(
             config.transactional_id,
@@ -83,12 +83,12 @@ def _partitioner(config: ProducerConfig, entropy: Entropy) -> Choose | None:
         return RoundRobin()
     if config.partitioner == "hash":
         return lambda _topic, key, count: entropy.below(count) if key is None else partition_for_checksum(key, count)
-    assert callable(config.partitioner), "the config was checked"
+    assert callable(config.partitioner), "the config was checked before"
     return config.partitioner
 
 
 def serialized(what: str, value: Any, serializer: Serialize | None) -> bytes | None:
-    """The bytes of a key or a value."""
+    """Return the bytes of a key or a value."""
     if serializer is not None and value is not None:
         try:
             value = serializer(value)
@@ -97,24 +97,24 @@ def serialized(what: str, value: Any, serializer: Serialize | None) -> bytes | N
     if isinstance(value, bytearray | memoryview):
         value = bytes(value)
     if value is not None and not isinstance(value, bytes):
-        hint = "" if serializer is not None else f": encode it, or give the producer a {what}_serializer"
-        raise InvalidArgument(f"a {what} is bytes or None, not {type(value).__name__}{hint}")
+        hint = "" if serializer is not None else f": encode it, or set {what}_serializer of the producer"
+        raise InvalidArgument(f"a {what} must be bytes or None, not {type(value).__name__}{hint}")
     return value
 
 
 def check_timestamp(timestamp: object) -> None:
-    """What was given for the time of a record."""
+    """Check the timestamp given for a record."""
     if not isinstance(timestamp, int) or not TIMESTAMP_MIN <= timestamp <= TIMESTAMP_MAX:
         raise InvalidArgument(f"a timestamp is a whole number of milliseconds since 1970, not {timestamp!r}")
 
 
 class GivenBatch(NamedTuple):
-    """A batch that came encoded, checked, in a buffer that is the producer's."""
+    """An encoded and checked batch, in a buffer that the producer owns."""
 
     data: bytearray
     records_count: int
     timestamp: int
-    """Of its first record."""
+    """Timestamp of its first record."""
 
 
 def given_batch(batch: bytes | bytearray) -> GivenBatch:
@@ -126,8 +126,8 @@ def given_batch(batch: bytes | bytearray) -> GivenBatch:
     return GivenBatch(data, count, HEADER.unpack_from(data)[BASE_TIMESTAMP])
 
 
-class AnyProducer:
-    """What the producers of all fronts do without waiting."""
+class ProducerBase:
+    """Methods of the producers of all fronts that do not wait."""
 
     config: ProducerConfig
     _core: ProducerCore
@@ -137,21 +137,22 @@ class AnyProducer:
     def _sending(
         self, topic: str, key: bytes | None, value: bytes | None, partition: int | None, headers: Headers
     ) -> SendObserver:
-        """What the telemetry has to say and to hear of one record."""
-        assert self._telemetry is not None, "only called where there is telemetry"
+        """Return the telemetry observer of one record."""
+        assert self._telemetry is not None, "only called with telemetry"
         return self._telemetry.sending(self.config.client_id, topic, key, value, partition, headers)
 
     def __repr__(self) -> str:
         own = f" as {self.config.transactional_id}" if self.config.transactional_id is not None else ""
-        return f"<{type(self).__name__}{own} at {self.config.servers()}, {self._core.unsettled()} batches on their way>"
+        count = self._core.incomplete_count()
+        return f"<{type(self).__name__}{own} at {self.config.servers()}, {count} batches on their way>"
 
     def _require_transactions(self) -> "Transactions":
         if self._transactions is None:
-            raise InvalidArgument("transactions need a transactional_id: give the producer one that is its own")
+            raise InvalidArgument("transactions need a transactional_id: give the producer a unique one")
         return self._transactions
 
     def _append_given(self, topic: str, partition: int, given: GivenBatch, now_ms: float) -> Appended | None:
-        """None if it must be tried again after something changed."""
+        """Append a given batch; None if the caller must retry after a change."""
         if self._transactions is not None:
             self._transactions.check_may_send()
         try:
@@ -159,49 +160,49 @@ class AnyProducer:
         except BufferFull:
             return None
 
-    def _patience_ms(self, waited_ms: float) -> float:
-        """How long to wait for a change before hope is looked at again."""
+    def _recheck_ms(self, waited_ms: float) -> float:
+        """Return how long to wait for a change before checking again whether waiting can help."""
         return min(self.config.max_block_ms - waited_ms, FIRST_CONTACT_WAIT_MS)
 
-    def _refuse_hopeless(self, cluster: Cluster, trouble: ClientError | None, topic: str, waited_ms: float) -> None:
-        """Raise if a record for the topic cannot be taken, whatever is waited for, or the time for it is over."""
+    def _raise_if_unusable(self, cluster: Cluster, trouble: ClientError | None, topic: str, waited_ms: float) -> None:
+        """Raise if a record for the topic can never be accepted, or the time limit has passed."""
         error = cluster.topic_errors.get(topic)
         if error in (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED) or (
             error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and waited_ms >= FIRST_CONTACT_WAIT_MS
         ):
             raise BrokerError(error, f"topic {topic!r} cannot be written to")
-        is_hopeless = isinstance(trouble, AuthenticationFailed) or waited_ms >= FIRST_CONTACT_WAIT_MS
-        if trouble is not None and not cluster.brokers and is_hopeless:
+        has_failed = isinstance(trouble, AuthenticationFailed) or waited_ms >= FIRST_CONTACT_WAIT_MS
+        if trouble is not None and not cluster.brokers and has_failed:
             raise trouble
         limit_ms = self.config.max_block_ms
         if waited_ms < limit_ms:
             return
         if cluster.partition_count(topic):
             raise BufferFull(
-                f"no room for another record in {limit_ms:g} ms: the brokers are slower than this producer; "
+                f"no space for another record in {limit_ms:g} ms: the brokers are slower than this producer; "
                 "send less at once or raise buffer_memory"
             )
-        why = trouble or "no broker said which partitions it has"
-        raise DeadlineExceeded(f"nothing is known of topic {topic!r} after {limit_ms:g} ms: {why}")
+        why = trouble or "no broker returned its partitions"
+        raise DeadlineExceeded(f"the metadata of topic {topic!r} is not known after {limit_ms:g} ms: {why}")
 
-    def _say_what_was_given_up(self) -> None:
-        """Once, at the end: a record that is lost while nobody looks at its delivery shall not be so in silence."""
+    def _log_failed_records(self) -> None:
+        """Log failed records once, at the end: a record whose delivery is never checked must not be lost silently."""
         failed = self._core.last_failed
         if failed is not None and not failed.is_told:
             failed.is_told = True
-            logger.warning("records were not delivered, as their deliveries say; the last: %s", failed.error)
+            logger.warning("records were not delivered, as their deliveries report; the last error: %s", failed.error)
 
     def _flush_overdue(
         self, trouble: ClientError | None, timeout_ms: float, *, is_calling: bool = False
     ) -> DeadlineExceeded:
-        """`is_calling` says that callbacks run or wait for their turn."""
-        count = self._core.unsettled()
+        """Return the error of an overdue flush; `is_calling` means that callbacks run or are pending."""
+        count = self._core.incomplete_count()
         left = "1 batch is" if count == 1 else f"{count} batches are"
         if is_calling:
-            unsent = f"; {left} on the way" if count else ""
+            unsent = f"; {left} not delivered yet" if count else ""
             return DeadlineExceeded(
-                f"delivery callbacks are still running after {timeout_ms:g} ms, and nothing is sent meanwhile: "
-                f"let them return sooner, or flush with more time{unsent}"
+                f"delivery callbacks are still running after {timeout_ms:g} ms, and nothing is sent "
+                f"meanwhile: let them return sooner, or flush with more time{unsent}"
             )
-        why = trouble or self._core.refusal() or "the brokers have not answered yet"
-        return DeadlineExceeded(f"{left} still on the way after {timeout_ms:g} ms: {why}")
+        why = trouble or self._core.refusal() or "the brokers have not responded yet"
+        return DeadlineExceeded(f"{left} not delivered yet after {timeout_ms:g} ms: {why}")

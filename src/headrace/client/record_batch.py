@@ -1,4 +1,4 @@
-"""Many records of one partition, in the batches in which they came, opened only as far as they are asked for."""
+"""Many records of one partition, in their original batches, decoded only as far as needed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ class RecordBatch:
     __slots__ = ("_fetched", "_records")
 
     def __init__(self, fetched: Sequence[FetchedBatch]) -> None:
-        """One or more batches as they were produced, one after the other."""
+        """One or more consecutive batches as they were produced."""
         self._fetched = fetched
         self._records: list[ConsumerRecord] | None = None
 
@@ -38,12 +38,12 @@ class RecordBatch:
 
     @property
     def offset(self) -> int:
-        """From which offset on records of it are given."""
+        """Return the offset from which on its records are returned."""
         return self._fetched[0].begin
 
     @property
     def next_offset(self) -> int:
-        """What to commit when all of it is done."""
+        """Return the offset to commit after processing all of it."""
         return self._fetched[-1].end
 
     def records(self) -> list[ConsumerRecord]:
@@ -60,7 +60,7 @@ class RecordBatch:
         return len(self.records())
 
     def values(self) -> Column:
-        """Fastest where neighbours are of one size, as no records are built then."""
+        """Return the values; fastest for adjacent records of equal size, because no records are built then."""
         found = self._column(values_of)
         return [record.value for record in self.records()] if found is None else found
 
@@ -69,7 +69,7 @@ class RecordBatch:
         return [record.key for record in self.records()] if found is None else found
 
     def _column(self, column_of: Callable[[Plain, int], Column | None]) -> Column | None:
-        """The keys or the values, if all of them are found without opening records."""
+        """Return the keys or the values, if all of them are found without decoding records."""
         if self._records is not None:
             return None
         column: Column = []
@@ -83,7 +83,9 @@ class RecordBatch:
         return column
 
     def to_arrow(self) -> "pyarrow.Table":
-        """The columns topic, partition, offset, timestamp, key, value and headers; needs pyarrow."""
+        """Return an Arrow table with the columns topic, partition, offset, timestamp, key, value and headers; needs
+        pyarrow.
+        """
         try:
             from headrace.client.arrow_tables import table_of
         except ImportError:

@@ -1,25 +1,25 @@
-"""The values of scans: which files hold what of a partition, and until when. They can be pickled and sent about."""
+"""Values of scans: the files of a partition, their offsets, and the lease. They can be pickled."""
 
 from typing import NamedTuple
 
 FEATURE = "headrace.scan.version"
-"""The finalized feature of clusters whose brokers give their files."""
+"""The finalized feature of clusters whose brokers share their segment files."""
 
 
 class ScanSegment(NamedTuple):
     base_offset: int
     end_offset: int
-    """The first offset that is not in it, or not wanted any more."""
+    """The first offset after the segment, or the end of the scan."""
     file_name: str
     size_bytes: int
-    """Of whole batches below the scan's end; the file may go on behind them."""
+    """Bytes of the whole batches below the scan's end; the file may continue after them."""
     max_timestamp: int
-    """-1 if it has none; nothing is known of the least."""
+    """-1 if unknown; the smallest timestamp is never known."""
     is_closed: bool
 
 
 class AbortedRange(NamedTuple):
-    """Transactional batches of the producer in this range, its ends included, are not to be read."""
+    """Transactional batches of the producer in this range, both ends included, must be skipped."""
 
     producer_id: int
     first_offset: int
@@ -37,14 +37,14 @@ class ScanPartition(NamedTuple):
     topic_id: bytes
     node: int
     directory_id: str
-    """As meta.properties of the directory has it."""
+    """As in meta.properties of the directory."""
     directory: str
     folder: str
-    """Of the files, below the directory."""
+    """The folder of the files, below the directory."""
     leader_epoch: int
     start_offset: int
     end_offset: int
-    """The high watermark, or the last stable offset for readers of committed records: what the scan covers."""
+    """End of the scan: the high watermark, or the last stable offset for readers of committed records."""
     high_watermark: int
     last_stable_offset: int
     leader_epochs: tuple[EpochStart, ...]
@@ -56,11 +56,11 @@ class ScanLease(NamedTuple):
     node: int
     lease_id: bytes
     lease_ms: int
-    """It must be renewed within this time."""
+    """The lease must be renewed within this time."""
 
 
 class ScanManifest(NamedTuple):
     cluster_id: str
     leases: tuple[ScanLease, ...]
-    """One of every broker that has given files."""
+    """One lease per broker that shares files."""
     partitions: tuple[ScanPartition, ...]

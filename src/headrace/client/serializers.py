@@ -17,7 +17,7 @@ Deserialize = Callable[[bytes], Any]
 
 def _text(value: str) -> bytes:
     if not isinstance(value, str):
-        raise TypeError(f"text is needed, not {type(value).__name__}")
+        raise TypeError(f"a string is needed, not {type(value).__name__}")
     return value.encode()
 
 
@@ -38,7 +38,9 @@ def typed_json(kind: type[T]) -> Callable[[bytes], T]: ...
 @overload
 def typed_json(kind: Any) -> Deserialize: ...
 def typed_json(kind: Any) -> Deserialize:
-    """JSON that must be of this type: a msgspec.Struct, a dataclass, a TypedDict or any other that msgspec knows."""
+    """JSON that must be of this type: a msgspec.Struct, a dataclass, a TypedDict or any other type that msgspec
+    supports.
+    """
     return msgspec.json.Decoder(kind).decode
 
 
@@ -52,7 +54,7 @@ def typed_msgpack(kind: Any) -> Deserialize:
 
 
 def serializer(chosen: str | Serialize | None) -> Serialize | None:
-    """The one that a config means; its names were checked."""
+    """Return the serializer that a config names; its names were checked before."""
     return SERIALIZERS[chosen] if isinstance(chosen, str) else chosen
 
 

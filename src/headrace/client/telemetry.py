@@ -11,25 +11,25 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class SendObserver(Protocol):
-    """One record on its way; exactly one of `ended` and `failed` is called."""
+    """Observes one record being sent; exactly one of `ended` and `failed` is called."""
 
     headers: Headers
-    """What the record is sent with."""
+    """The headers with which the record is sent."""
 
     def ended(self, outcome: "RecordMetadata | ClientError") -> None:
-        """The record is delivered or given up; called where delivery callbacks are."""
+        """Called when the record is delivered or has failed, in the same place as delivery callbacks."""
 
     def failed(self, error: BaseException) -> None:
-        """The record was not taken by the producer."""
+        """Called when the producer did not accept the record."""
 
 
 @runtime_checkable
 class Telemetry(Protocol):
     def opened(self, client: Any) -> None:
-        """A client was made, whose `metrics()` can be asked for from now on."""
+        """Called when a client was created; its `metrics()` can be used from now on."""
 
     def closed(self, client: Any) -> None:
-        """The client was closed."""
+        """Called when the client was closed."""
 
     def sending(
         self,
@@ -40,9 +40,9 @@ class Telemetry(Protocol):
         partition: int | None,
         headers: Headers,
     ) -> SendObserver:
-        """A record is about to be handed over to a producer."""
+        """Called when a record is about to be passed to a producer."""
 
     def received(
         self, client_id: str, group_id: str | None, records: Sequence["ConsumerRecord"], duration_ms: float
     ) -> None:
-        """A poll that took that long has these records for the application."""
+        """Called when a poll that took that long returns these records."""

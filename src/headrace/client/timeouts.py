@@ -1,4 +1,4 @@
-"""Time-outs by name: habits of other clients, such as a positional number of seconds, get a hint."""
+"""Check timeout arguments: habits from other clients, such as a positional number of seconds, get a hint."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -11,11 +11,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SECONDS_MAX = 100
-"""A smaller time is likely to be meant in seconds."""
+"""A smaller number is probably meant in seconds."""
 
 
 def named_timeout(method: Callable[P, T]) -> Callable[P, T]:
-    """Refuse a `timeout`, and positional arguments where only names are taken, with a hint at what to write."""
+    """Refuse a `timeout` argument, and positional arguments where only keywords are accepted, with a hint."""
     parameters = list(inspect.signature(method).parameters.values())
     names = [each.name for each in parameters[1:]]
     positional_count = sum(each.kind is not each.KEYWORD_ONLY for each in parameters)
@@ -45,8 +45,10 @@ def named_timeout(method: Callable[P, T]) -> Callable[P, T]:
 
 def _no_timeout(name: str, timeout: object) -> str:
     if isinstance(timeout, int | float):
-        return f"{name}() has no timeout: write {name}(timeout_ms={timeout * 1000:g}) to wait {timeout:g} seconds"
-    return f"{name}() has no timeout: give timeout_ms, in milliseconds"
+        return (
+            f"{name}() has no argument timeout: write {name}(timeout_ms={timeout * 1000:g}) to wait {timeout:g} seconds"
+        )
+    return f"{name}() has no argument timeout: use timeout_ms, in milliseconds"
 
 
 def _by_name(name: str, given: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What the client takes and gives: topics, configs, offsets and records as plain values."""
+"""Values of the client's API: topics, configs, offsets and records."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,18 +24,18 @@ MAX_TIMESTAMP = -3
 """Instead of a time in milliseconds: the end of the partition, its beginning, and its newest record."""
 
 EARLIEST_LOCAL = -4
-"""The beginning of what the leader has on its own disk; before that, the partition is in remote storage."""
+"""The start of the local log on the leader's disk; earlier records are in remote storage."""
 
 
 class IsolationLevel(IntEnum):
-    """Which records of transactions are given: all, or only those of committed ones."""
+    """Visibility of transactional records: all, or only those of committed transactions."""
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
 
 
 class ResourceType(IntEnum):
-    """What a config belongs to."""
+    """The kind of resource that a config belongs to."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -53,7 +53,7 @@ class ConfigOperation(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where the value of a config comes from."""
+    """The origin of a config's value."""
 
     UNKNOWN = 0
     TOPIC = 1
@@ -95,7 +95,7 @@ class PartitionDescription:
     offline: tuple[int, ...]
     error: ErrorCode = ErrorCode.NONE
     eligible: tuple[int, ...] = ()
-    """Replicas outside the ISR that have all committed records and may lead (KIP-966), where that was asked for."""
+    """Eligible leader replicas: outside the ISR, but with all committed records (KIP-966); only if requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +119,13 @@ class NewTopic:
 
 
 class Outcome(NamedTuple):
-    """How one change ended; `message` is the broker's own words, where it has some."""
+    """The result of one change; `message` is the broker's explanation, if any."""
 
     error: ErrorCode
     message: str | None = None
 
     def check(self, what: str) -> None:
-        """Raise BrokerError with these words first, unless it ended well."""
+        """Raise BrokerError with this text first, unless the change succeeded."""
         if self.error:
             raise BrokerError(self.error, what, self.message)
 
@@ -136,7 +136,7 @@ class DeletedRecords(NamedTuple):
 
 
 class OffsetAt(NamedTuple):
-    """An offset of a partition; -1 where there is none, as for a time after the last record."""
+    """An offset of a partition; -1 if there is none, as for a time after the last record."""
 
     offset: int
     timestamp: int
@@ -226,19 +226,21 @@ class TransactionDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTransaction:
-    """A transaction that was handed over by its producer, for somebody else to commit or abort."""
+    """A transaction that its producer handed over, for another client to commit or abort."""
 
     transactional_id: str
     producer_id: int
     producer_epoch: int
     partitions: tuple[TopicPartition, ...]
-    """Where it wrote."""
+    """The partitions that it wrote to."""
     has_offsets: bool
-    """Whether offsets of groups are committed with it."""
+    """Whether it commits offsets of groups."""
 
 
 class HangingTransaction(NamedTuple):
-    """Open in a partition, while its coordinator knows of no such transaction: nobody will end it."""
+    """A transaction that is open in a partition although its coordinator does not know it: no coordinator will
+    end it.
+    """
 
     partition: TopicPartition
     producer_id: int
@@ -257,7 +259,7 @@ class ApiRange(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where a sent record is; the offset is -1 where the broker was not asked to say (acks=0)."""
+    """The position of a sent record; the offset is -1 if the broker did not return it (acks=0)."""
 
     topic: str
     partition: int
@@ -266,7 +268,7 @@ class RecordMetadata(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """What is committed: the offset of the next record to read, and a note of the one who commits."""
+    """A committed offset: that of the next record to read, with a note of the committing client."""
 
     offset: int
     metadata: str = ""
@@ -274,7 +276,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class GroupIdentity(NamedTuple):
-    """A member of a group, as far as its offsets in a transaction need it."""
+    """A group member, as needed to commit its offsets in a transaction."""
 
     group_id: str
     generation: int = -1
@@ -283,7 +285,7 @@ class GroupIdentity(NamedTuple):
 
 
 class ConsumerRecord(NamedTuple, Generic[Value]):
-    """A record as it was read. A record that deletes its key has the value None, whatever its type is."""
+    """A record as it was read. A tombstone has the value None, whatever its type is."""
 
     topic: str
     partition: int
@@ -291,7 +293,7 @@ class ConsumerRecord(NamedTuple, Generic[Value]):
     timestamp: int
     key: Any
     value: Value
-    """Bytes or None, or what the deserializer made of the bytes."""
+    """Bytes or None, or the result of the deserializer."""
     headers: tuple[tuple[str, bytes | None], ...]
 
 
@@ -307,7 +309,7 @@ class ScramCredential(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewScramUser:
-    """A user to add, or to give another password."""
+    """A user to add, or whose password to change."""
 
     name: str
     password: str = field(repr=False)
@@ -329,7 +331,7 @@ class GroupMember:
     client_id: str
     host: str
     partitions: tuple[TopicPartition, ...]
-    """What a consumer was given; other members' assignments are nobody's business."""
+    """The assigned partitions of a consumer; assignments of other kinds of members are not decoded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,7 +347,7 @@ class GroupDescription:
 
 class GroupOffset(NamedTuple):
     offset: int
-    """-1 where the group has committed nothing."""
+    """-1 if the group has committed nothing."""
     leader_epoch: int
     metadata: str
     error: ErrorCode

@@ -1,4 +1,4 @@
-"""Administration on an asyncio loop: the methods of the blocking front, to be awaited."""
+"""Administration for asyncio: the methods of the blocking front as coroutines."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self, Unpack
@@ -40,7 +40,7 @@ from headrace.model.ids import TopicPartition
 
 
 class Admin:
-    """Questions to and changes of a cluster. Nothing is sent before the first call; every call ends by `timeout_ms`."""
+    """Describes and changes a cluster. It sends nothing before the first call; every call ends by `timeout_ms`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Admin:
         config: AdminConfig | Mapping[str, Any] | None = None,
         **options: Unpack[AdminOptions],
     ) -> None:
-        """Options are those of `AdminConfig`; `config` also takes a dict with Kafka's names."""
+        """Options are those of `AdminConfig`; `config` also accepts a dict with Kafka's names."""
         self.config: AdminConfig = resolve_config(AdminConfig, config, bootstrap_servers, options)
         self._timeout_ms = self.config.timeout_ms
         self._session = Session(self.config)
@@ -57,18 +57,18 @@ class Admin:
             self.config.telemetry.opened(self)
 
     def metrics(self) -> dict[str, float]:
-        """Counters since the client was made."""
+        """Return the counters since the client was created."""
         return self._session.links.counters()
 
     async def cluster(self) -> ClusterDescription:
         return await self._session.run(brokers.describe_cluster(self._session.cluster), self._timeout_ms)
 
     async def topics(self, names: Sequence[str] | None = None) -> tuple[TopicDescription, ...]:
-        """All topics, or these; one that does not exist is there with its error."""
+        """Describe all topics, or these; a topic that does not exist is returned with its error."""
         return await self._session.run(topics.topics(self._session.cluster, _names(names)), self._timeout_ms)
 
     async def topic_partitions(self, names: Sequence[str]) -> tuple[TopicDescription, ...]:
-        """These topics, asked for in pages, with the replicas outside the ISR that may lead."""
+        """Describe these topics page by page, including the eligible leader replicas outside the ISR."""
         return await self._session.run(topics.topic_partitions(_names(names) or ()), self._timeout_ms)
 
     async def create_topics(self, new: Sequence[NewTopic], *, validate_only: bool = False) -> dict[str, Outcome]:
@@ -82,14 +82,14 @@ class Admin:
         return await self._session.run(operation, self._timeout_ms)
 
     async def create_partitions(self, totals: Mapping[str, int], *, validate_only: bool = False) -> dict[str, Outcome]:
-        """Grow topics to these numbers of partitions."""
+        """Increase the number of partitions of topics to these totals."""
         operation = topics.create_partitions(
             self._session.cluster, totals, validate_only=validate_only, timeout_ms=self._timeout_ms
         )
         return await self._session.run(operation, self._timeout_ms)
 
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, DeletedRecords]:
-        """Delete what is below the offset; -1 stands for all that can be read."""
+        """Delete the records below the offset; -1 stands for the high watermark."""
         operation = partitions.delete_records(self._session.cluster, before, timeout_ms=self._timeout_ms)
         return await self._session.run(operation, self._timeout_ms)
 
@@ -100,7 +100,7 @@ class Admin:
         return await self._session.run(operation, self._timeout_ms)
 
     async def config_resources(self, types: Iterable[ResourceType] = ()) -> tuple[ConfigResource, ...]:
-        """What has configs: topics, brokers, groups; of these types only, where some are named."""
+        """List the resources that have configs: topics, brokers, groups; only of these types if any are given."""
         return await self._session.run(configs.config_resources(types), self._timeout_ms)
 
     async def alter_configs(
@@ -113,9 +113,9 @@ class Admin:
     async def offsets(
         self, times: Mapping[TopicPartition, int], *, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     ) -> dict[TopicPartition, OffsetAt]:
-        """The offset at EARLIEST, LATEST, MAX_TIMESTAMP, or at or after a time in milliseconds.
+        """Look up the offset at EARLIEST, LATEST or MAX_TIMESTAMP, or at or after a time in milliseconds.
 
-        With READ_COMMITTED, LATEST is where those who read committed records have to stop.
+        With READ_COMMITTED, LATEST is the last stable offset, where readers of committed records stop.
         """
         operation = partitions.offsets(self._session.cluster, times, timeout_ms=self._timeout_ms, isolation=isolation)
         return await self._session.run(operation, self._timeout_ms)
@@ -127,12 +127,12 @@ class Admin:
         return await self._session.run(partitions.producers(self._session.cluster, wanted), self._timeout_ms)
 
     async def groups(self, *, states: Sequence[str] = (), types: Sequence[str] = ()) -> tuple[ListedGroup, ...]:
-        """All groups, or those in these states and of these types."""
+        """List all groups, or those in these states and of these types."""
         operation = groups.list_groups(self._session.cluster, states=states, types=types)
         return await self._session.run(operation, self._timeout_ms)
 
     async def describe_groups(self, names: Sequence[str]) -> dict[str, GroupDescription]:
-        """A group that does not exist is in state Dead."""
+        """Describe groups; a group that does not exist has the state Dead."""
         return await self._session.run(groups.describe_groups(self._session.cluster, names), self._timeout_ms)
 
     async def group_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
@@ -141,7 +141,7 @@ class Admin:
     async def commit_group_offsets(
         self, group: str, wanted: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, Outcome]:
-        """Of a group without members."""
+        """Set the committed offsets of a group without members."""
         return await self._session.run(groups.commit_offsets(self._session.cluster, group, wanted), self._timeout_ms)
 
     async def delete_group_offsets(self, group: str, doomed: Iterable[TopicPartition]) -> dict[TopicPartition, Outcome]:
@@ -153,7 +153,7 @@ class Admin:
     async def remove_group_members(
         self, group: str, *, member_ids: Sequence[str] = (), instance_ids: Sequence[str] = ()
     ) -> dict[str, Outcome]:
-        """Have these members of a classic group leave; static ones by their instance ids."""
+        """Remove these members from a classic group; static members by their instance ids."""
         operation = groups.remove_members(
             self._session.cluster, group, member_ids=member_ids, instance_ids=instance_ids
         )
@@ -167,29 +167,29 @@ class Admin:
         duration_ms: int | None = None,
         pattern: str | None = None,
     ) -> tuple[ListedTransaction, ...]:
-        """All transactional ids, or those that are like this; `duration_ms` names what is open for longer."""
+        """List all transactional ids, or those that match; `duration_ms` selects transactions open for longer."""
         operation = transactions.list_transactions(
             self._session.cluster, states=states, producer_ids=producer_ids, duration_ms=duration_ms, pattern=pattern
         )
         return await self._session.run(operation, self._timeout_ms)
 
     async def describe_transactions(self, transactional_ids: Sequence[str]) -> dict[str, TransactionDescription]:
-        """One that is not known is there with its error."""
+        """Describe transactions; an unknown id is returned with its error."""
         operation = transactions.describe_transactions(self._session.cluster, transactional_ids)
         return await self._session.run(operation, self._timeout_ms)
 
     async def fence_producers(self, transactional_ids: Sequence[str]) -> dict[str, Outcome]:
-        """Abort what is open under these ids; whoever had them can write no more."""
+        """Abort the open transactions of these ids; their previous producers are fenced and can write no more."""
         operation = transactions.fence_producers(self._session.cluster, transactional_ids)
         return await self._session.run(operation, self._timeout_ms)
 
     async def end_transaction(self, prepared: PreparedTransaction, *, commit: bool) -> None:
-        """Commit or abort what a producer handed over; may be asked again if the answer was lost."""
+        """Commit or abort a transaction that a producer handed over; safe to repeat if the response was lost."""
         operation = transactions.end_transaction(self._session.cluster, prepared, commit=commit)
         await self._session.run(operation, self._timeout_ms)
 
     async def hanging_transactions(self, wanted: Iterable[TopicPartition]) -> tuple[HangingTransaction, ...]:
-        """Those open in these partitions that no coordinator will end."""
+        """List the transactions open in these partitions that no coordinator will end."""
         operation = transactions.hanging_transactions(self._session.cluster, wanted)
         return await self._session.run(operation, self._timeout_ms)
 
@@ -197,20 +197,20 @@ class Admin:
         return await self._session.run(transactions.abort_hanging(self._session.cluster, hanging), self._timeout_ms)
 
     async def scram_users(self, names: Sequence[str] | None = None) -> dict[str, tuple[ScramCredential, ...]]:
-        """The users who authenticate by SCRAM, or these; of a broker that keeps users."""
+        """List the users that authenticate by SCRAM, or these; needs a broker that stores users."""
         return await self._session.run(users.scram_users(_names(names)), self._timeout_ms)
 
     async def alter_scram_users(
         self, added: Sequence[NewScramUser] = (), *, deleted: Sequence[tuple[str, ScramMechanism]] = ()
     ) -> dict[str, Outcome]:
-        """Add users or change their passwords, and take mechanisms away from users."""
+        """Add users, change their passwords, or remove mechanisms from users."""
         operation = users.alter_scram_users(
             self._session.cluster, added=added, deleted=deleted, random_bytes=self._session.entropy.random_bytes
         )
         return await self._session.run(operation, self._timeout_ms)
 
     async def api_versions(self, node: int | None = None) -> tuple[ApiRange, ...]:
-        """What a broker serves, by API key; of any broker unless a node is named."""
+        """Return the API versions that a broker serves, by API key; of any broker unless a node is given."""
         target = ANY_BROKER if node is None else node
         if target != ANY_BROKER and target not in self._session.cluster.brokers:
             await self.cluster()
@@ -231,5 +231,5 @@ class Admin:
 
 def _names(names: Sequence[str] | None) -> Sequence[str] | None:
     if isinstance(names, str):
-        raise InvalidArgument(f"several topic names are needed, as in [{names!r}]")
+        raise InvalidArgument(f"topic names are given as a list, as in [{names!r}]")
     return names

@@ -1,6 +1,6 @@
-"""Consuming on an asyncio loop: records or whole batches as they come, alone or as a member of a group.
+"""Consume on an asyncio loop: records or whole batches as they arrive, alone or as a member of a group.
 
-Heartbeats are sent by the loop, so they go on while the application awaits; work that blocks the loop stops them.
+The loop sends heartbeats, so they continue while the application awaits; code that blocks the loop stops them.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from headrace.client.config_options import ConsumerOptions
 from headrace.client.consumer_base import (
     CALLBACK_CLOSES,
     CALLBACK_POLLS,
-    AnyConsumer,
     ChangeCallback,
     Commits,
+    ConsumerBase,
     ConsumerParts,
-    Handover,
-    Listener,
+    PendingRecords,
     Place,
+    RebalanceListener,
     as_offsets,
     as_partitions,
     check_offset,
@@ -46,8 +46,8 @@ T = TypeVar("T")
 logger = logging.getLogger("headrace.client")
 
 
-class Consumer(AnyConsumer, Generic[Value]):
-    """Reads topics, or assigned partitions. For one task at a time; every wait has an end."""
+class Consumer(ConsumerBase, Generic[Value]):
+    """Reads topics, or assigned partitions. For one task at a time; every wait has a time limit."""
 
     def __init__(
         self,
@@ -58,18 +58,18 @@ class Consumer(AnyConsumer, Generic[Value]):
         value_deserializer: SerializerName | Callable[[bytes], Value] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        """Options are those of `ConsumerConfig`; `config` also takes a dict with Kafka's names."""
+        """Options are those of `ConsumerConfig`; `config` also accepts a dict with Kafka's names."""
         given = {**options, **({} if value_deserializer is None else {"value_deserializer": value_deserializer})}
         self.config: ConsumerConfig = resolve_config(ConsumerConfig, config, bootstrap_servers, given)
         self._session = Session(self.config)
         self._parts = ConsumerParts(self.config, self._session.cluster, self._session.entropy, logger.log)
         self._core, self._group = self._parts.core, self._parts.group
         self._session.engine.attach(self._group or self._core)
-        self._listener = Listener()
-        self._handover = Handover(self.config)
+        self._listener = RebalanceListener()
+        self._handover = PendingRecords(self.config)
         self._failures = TaskFailures(self)
-        self._teller: asyncio.Task[Any] | None = None
-        """In which a callback of the group runs."""
+        self._callback_owner: asyncio.Task[Any] | None = None
+        """The thread or task that runs a rebalance callback."""
         self._is_leaving = False
         try:
             if topics or pattern is not None:
@@ -80,7 +80,7 @@ class Consumer(AnyConsumer, Generic[Value]):
         if self.config.telemetry is not None:
             self.config.telemetry.opened(self)
 
-    # What to read
+    # Subscription and positions
 
     def subscribe(
         self,
@@ -90,59 +90,61 @@ class Consumer(AnyConsumer, Generic[Value]):
         on_revoked: ChangeCallback | None = None,
         on_lost: ChangeCallback | None = None,
     ) -> None:
-        """Read these topics, or all whose whole name matches; in a group, the partitions it gives to us.
+        """Read these topics, or all whose whole name matches; in a group, the partitions that it assigns.
 
-        The callbacks, plain or `async`, run within `poll`. What is revoked can still be committed there; what is lost
-        cannot.
+        The callbacks, plain or `async`, run within `poll`. Offsets of revoked partitions can still be committed there;
+        those of lost partitions cannot.
         """
         self._check_open()
-        self._listener = Listener(on_assigned, on_revoked, on_lost)
+        self._listener = RebalanceListener(on_assigned, on_revoked, on_lost)
         self._parts.subscribe(topics, pattern)
         self._handover.forget()
-        self._session.kick()
+        self._session.schedule()
 
     def assign(self, partitions: Iterable[Place]) -> None:
-        """Read exactly these partitions, without being given any by a group."""
+        """Read exactly these partitions, without group assignment."""
         self._check_open()
         self._parts.assign(as_partitions(partitions))
         self._handover.forget()
-        self._session.kick()
+        self._session.schedule()
 
     async def seek(self, partition: Place, offset: int) -> None:
-        """Go on from this offset, or from EARLIEST or LATEST."""
+        """Continue from this offset, or from EARLIEST or LATEST."""
         check_offset(offset)
         (place,) = await self._assigned([partition])
         self._handover.forget([place])
         self._core.seek(place, offset)
-        self._session.kick()
+        self._session.schedule()
 
     async def seek_to_time(self, time_ms: int, partitions: Iterable[Place] | None = None) -> None:
-        """Go on from the first record at or after the time, in these or all partitions; at the end if there is none."""
+        """Continue from the first record at or after the time, in these or all partitions; at the end if there is
+        none.
+        """
         check_time(time_ms)
         chosen = await self._assigned(partitions)
         self._handover.forget(chosen)
         for partition in chosen:
             self._core.seek_to_time(partition, time_ms)
-        self._session.kick()
+        self._session.schedule()
 
     def pause(self, partitions: Iterable[Place]) -> None:
-        """Give nothing of these until they are resumed; the group sees no difference."""
+        """Return no records of these partitions until they are resumed; the group membership is not affected."""
         chosen = self._parts.chosen(partitions)
         self._handover.give_back(self._core, chosen)
         self._core.pause(chosen)
 
     def resume(self, partitions: Iterable[Place]) -> None:
         self._core.resume(self._parts.chosen(partitions))
-        self._session.kick()
+        self._session.schedule()
 
     # Records
 
     @named_timeout
     async def poll(self, *, timeout_ms: float = 1_000, max_records: int | None = None) -> list[ConsumerRecord[Value]]:
-        """The records that are there, or come within the time; an empty list if none do."""
+        """Return the available records, or those that arrive within the time; an empty list if none do."""
         limit = self.config.max_poll_records if max_records is None else max_records
         if limit <= 0:
-            raise InvalidArgument(f"the most records of a poll must be above zero, not {limit}")
+            raise InvalidArgument(f"max_records must be above zero, not {limit}")
         try:
             if not (records := self._handover.waiting(limit)):
                 began_ms = self._session.clock.monotonic_ms()
@@ -157,7 +159,9 @@ class Consumer(AnyConsumer, Generic[Value]):
 
     @named_timeout
     async def batches(self, *, timeout_ms: float | None = None) -> AsyncIterator[RecordBatch]:
-        """Many records of a partition at once, for speed; ends when none came for `timeout_ms`, if that is given."""
+        """Yield many records of a partition at once, for speed; ends when none arrived for `timeout_ms`, if that is
+        given.
+        """
         if timeout_ms is None:
             timeout_ms = self.config.consumer_timeout_ms
         while True:
@@ -176,7 +180,7 @@ class Consumer(AnyConsumer, Generic[Value]):
                 return
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord[Value]]:
-        """Record by record; goes on where it was left, also after an error."""
+        """Iterate record by record; a new iteration continues at the same place, also after an error."""
         timeout_ms = self.config.consumer_timeout_ms
         for record in self._handover.left:
             yield record
@@ -188,9 +192,9 @@ class Consumer(AnyConsumer, Generic[Value]):
                 yield record
 
     async def _await(self, take: Callable[[], T], timeout_ms: float) -> T | None:
-        """What `take` gives, as soon as it is something; None if it is nothing in that time."""
+        """Return the result of `take` as soon as it is not empty; None if it stays empty for that time."""
         self._check_open()
-        if self._teller is not None:
+        if self._callback_owner is not None:
             raise InvalidArgument(CALLBACK_POLLS)
         self._parts.check_reads()
         session, group = self._session, self._group
@@ -198,29 +202,30 @@ class Consumer(AnyConsumer, Generic[Value]):
         while True:
             if group is not None:
                 group.polled(session.clock.monotonic_ms())
-                await self._tell_changes(group)
+                await self._announce_changes(group)
             taken = take()
             now_ms = session.clock.monotonic_ms()
             self._parts.look_for_topics(now_ms)
             if taken:
-                session.kick()  # The next fetch is on its way while the application works.
+                session.schedule()  # The next fetch is in flight while the application works.
                 return taken
-            self._parts.raise_trouble(session.engine, now_ms)
+            self._parts.raise_error(session.engine, now_ms)
             if now_ms >= deadline_ms:
                 return None
-            session.kick()
+            session.schedule()
             await session.changed(deadline_ms)
 
     # Offsets
 
     async def position(self, partition: Place) -> int:
-        """The offset of the next record to be given."""
+        """Return the offset of the next record that the consumer will return."""
         (place,) = await self._assigned([partition])
         held = self._handover.held().get(place)
         if held is not None:
             return held
         await self._wait_until(
-            lambda: self._core.position(place) is not None, f"where {place} begins was not answered in time"
+            lambda: self._core.position(place) is not None,
+            f"the start offset of {place} could not be looked up in time; check that its leader is running",
         )
         position = self._core.position(place)
         assert position is not None
@@ -228,7 +233,7 @@ class Consumer(AnyConsumer, Generic[Value]):
 
     @named_timeout
     async def commit(self, offsets: Commits = None, *, timeout_ms: float | None = None) -> None:
-        """Commit what was given so far, up to a record, or these offsets."""
+        """Commit the records returned so far, up to a record, or these offsets."""
         self._check_open()
         group = self._require_group()
         wanted = as_offsets(offsets) if offsets is not None else self._handover.positions(group)
@@ -236,13 +241,13 @@ class Consumer(AnyConsumer, Generic[Value]):
         await self._session.run(group.commit(wanted), limit_ms)
 
     async def committed(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group committed for these or the assigned partitions; nothing for those it has nothing for."""
+        """Return the committed offsets of these or the assigned partitions; those without one are left out."""
         self._check_open()
         chosen = self._core.assignment() if partitions is None else as_partitions(partitions)
         return await self._session.run(self._require_group().committed(chosen), self.config.request_timeout_ms)
 
     async def end_offsets(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
-        """The offset behind the last record of each partition, as of now; with read_committed, the last stable one."""
+        """Return the current log end offset of each partition; with read_committed, the last stable offset."""
         return await self._offsets(partitions, LATEST)
 
     async def beginning_offsets(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
@@ -251,29 +256,29 @@ class Consumer(AnyConsumer, Generic[Value]):
     async def offsets_for_time(
         self, time_ms: int, partitions: Iterable[Place] | None = None
     ) -> dict[TopicPartition, int]:
-        """The first offset at or after the time; -1 where there is none."""
+        """Return the first offset at or after the time; -1 where there is none."""
         check_time(time_ms)
         return await self._offsets(partitions, time_ms)
 
     def metrics(self) -> dict[str, float]:
-        """Counters since the consumer was made."""
+        """Return the counters since the consumer was created."""
         return self._parts.metrics(self._session.links)
 
-    # Life
+    # Closing
 
     @named_timeout
     async def close(self, *, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
-        """Commit if that is automatic, leave the group, and break the connections."""
+        """Commit if auto-commit is on, leave the group, and close the connections."""
         if self._session.is_closed or self._is_leaving:
             return
-        if self._teller is not None and self._teller is asyncio.current_task():
+        if self._callback_owner is not None and self._callback_owner is asyncio.current_task():
             raise InvalidArgument(CALLBACK_CLOSES)
         try:
             if self._group is not None and self._session.is_own_process():
                 await self._leave(self._group, timeout_ms)
         finally:
             if self._session.is_own_process():
-                self._session.links.say_last(self._core.farewells())
+                self._session.links.send_last(self._core.closing_calls())
             self._session.close()
             if self.config.telemetry is not None:
                 self.config.telemetry.closed(self)
@@ -287,12 +292,14 @@ class Consumer(AnyConsumer, Generic[Value]):
             if owned:
                 await self._tell(NoticeKind.REVOKED, owned)
         except ClientError as error:
-            logger.warning("what was read last is not committed: %s", error)
+            logger.warning("the last records read are not committed: %s", error)
         finally:
             try:
                 await self._session.run(group.leave(), timeout_ms)
             except ClientError as error:
-                logger.info("the group was left without a farewell: %s", error)
+                logger.info(
+                    "the consumer could not send its leave request; the group waits for the session timeout: %s", error
+                )
             self._is_leaving = False
 
     async def __aenter__(self) -> Self:
@@ -301,10 +308,10 @@ class Consumer(AnyConsumer, Generic[Value]):
     async def __aexit__(self, *_exception: object) -> None:
         await self.close()
 
-    # Parts
+    # Internals
 
-    async def _tell_changes(self, group: "GroupCore") -> None:
-        """Tell the application which partitions it has, has to give up, or lost."""
+    async def _announce_changes(self, group: "GroupCore") -> None:
+        """Call the application's callbacks for assigned, revoked and lost partitions."""
         while (notice := group.notice()) is not None:
             if notice.kind == NoticeKind.REVOKED and self.config.enable_auto_commit:
                 await self._commit_before_revocation(group, notice)
@@ -313,26 +320,28 @@ class Consumer(AnyConsumer, Generic[Value]):
                 await self._tell(notice.kind, notice.partitions)
             finally:
                 group.finish(notice, self._session.clock.monotonic_ms())
-                self._session.kick()
+                self._session.schedule()
 
     async def _tell(self, kind: NoticeKind, partitions: tuple[TopicPartition, ...]) -> None:
         callback = self._listener.callback(kind)
         if callback is None:
             return
-        self._teller = asyncio.current_task()
+        self._callback_owner = asyncio.current_task()
         try:
             outcome = callback(partitions)
             if inspect.isawaitable(outcome):
                 await outcome
         finally:
-            self._teller = None
+            self._callback_owner = None
 
     async def _commit_before_revocation(self, group: "GroupCore", notice: Notice) -> None:
         held = {place: each for place, each in group.uncommitted().items() if place in notice.partitions}
         try:
             await self._session.run(group.commit(held), self.config.session_timeout_ms / 2)
         except ClientError as error:
-            logger.warning("what was read of revoked partitions will be read again: %s", error)
+            logger.warning(
+                "the offsets of revoked partitions could not be committed; their records will be read again: %s", error
+            )
 
     async def _offsets(self, partitions: Iterable[Place] | None, time: int) -> dict[TopicPartition, int]:
         chosen = await self._assigned(None) if partitions is None else as_partitions(partitions)
@@ -340,11 +349,14 @@ class Consumer(AnyConsumer, Generic[Value]):
         return await self._session.run(self._parts.offsets(chosen, time), self.config.request_timeout_ms)
 
     async def _assigned(self, partitions: Iterable[Place] | None) -> list[TopicPartition]:
-        """These partitions, or all; waits until the partitions of the topics are known, without a group."""
+        """Return these partitions, or all; without a group, wait until the partitions of the topics are known."""
         self._check_open()
         if self._parts.topics and self._group is None:
             names = ", ".join(self._parts.topics)
-            await self._wait_until(self._parts.knows_topics, f"the partitions of {names} are not known in time")
+            await self._wait_until(
+                self._parts.knows_topics,
+                f"the partitions of {names} could not be looked up in time; check that a broker is running",
+            )
             self._core.follow_topics()
         return self._parts.chosen(partitions)
 
@@ -352,13 +364,13 @@ class Consumer(AnyConsumer, Generic[Value]):
         deadline_ms = self._session.clock.monotonic_ms() + self.config.request_timeout_ms
         while not is_so():
             now_ms = self._session.clock.monotonic_ms()
-            self._parts.raise_trouble(self._session.engine, now_ms, needs_topics=True)
+            self._parts.raise_error(self._session.engine, now_ms, needs_topics=True)
             if now_ms >= deadline_ms:
                 raise DeadlineExceeded(otherwise)
-            self._session.kick()
+            self._session.schedule()
             await self._session.changed(deadline_ms)
 
     def _check_open(self) -> None:
         if self._session.is_closed:
-            raise ClientClosed("the consumer was closed: make a new one")
+            raise ClientClosed("the consumer is closed; create a new one")
         self._session.check_usable()

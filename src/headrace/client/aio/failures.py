@@ -1,7 +1,7 @@
-"""Failures of tasks: an error that ends the task of a client is logged at once.
+"""Log an error that ends the task of a client at once.
 
-asyncio itself reports the error of a task when somebody awaits the task, or when the task is deleted. A consumer that
-runs in a task which the program keeps until its end would fail without a word.
+asyncio reports the error of a task only when the task is awaited or deleted. A consumer in a task that the program
+keeps until its end would otherwise fail silently.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ class TaskFailures:
         self._error: Exception | None = None
 
     def note(self, error: Exception) -> None:
-        """The client raises this error in the current task; log it if the task ends with it."""
+        """Note that the client raises this error in the current task; log it if the task ends with it."""
         try:
             task = asyncio.current_task()
         except RuntimeError:
@@ -31,7 +31,7 @@ class TaskFailures:
             task.add_done_callback(self._ended)
 
     def clear(self) -> None:
-        """The task has gone on after the last error."""
+        """Forget the last error: the task has continued after it."""
         self._error = None
 
     def _ended(self, task: asyncio.Task[Any]) -> None:

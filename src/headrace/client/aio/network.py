@@ -1,7 +1,7 @@
-"""The Network port on a running asyncio loop: the loop watches the sockets, and what it sees is handed on.
+"""The Network port on a running asyncio loop: the loop watches the sockets and passes their events on.
 
-Nobody polls. A connection begins with the resolution of its name, which may take its time in the loop's executor;
-until it stands, it behaves as a socket that is not ready.
+There is no polling. A connection begins with name resolution, which may take time in the loop's executor; until it is
+connected, it behaves like a socket that is not ready.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class LoopTransport:
         if self.error is not None:
             raise self.error
         if self.socket is None:
-            raise BlockingIOError(errno.EAGAIN, "the connection is being made")
+            raise BlockingIOError(errno.EAGAIN, "the connection is not established yet")
         return self.socket
 
     def recv_into(self, buffer: memoryview, /) -> int:
@@ -57,7 +57,7 @@ class LoopNetwork:
     more = 0
 
     def __init__(self, handle: Callable[[Events], None]) -> None:
-        """`handle` gets what happened, whenever it does."""
+        """`handle` receives each event."""
         self._loop = asyncio.get_running_loop()
         self._handle = handle
         self._tokens = count(1)
@@ -78,7 +78,7 @@ class LoopNetwork:
         except OSError as error:
             transport.error = error
         except (UnicodeError, OverflowError) as error:
-            transport.error = OSError(errno.EADDRNOTAVAIL, f"not an address: {error}")
+            transport.error = OSError(errno.EADDRNOTAVAIL, f"the address is not valid: {error}")
         transport.opening = None
         if transport.token not in self._transports:
             transport.close()
@@ -88,7 +88,7 @@ class LoopNetwork:
             self._register(transport, 0)
 
     async def _connected(self, host: str, port: int) -> socket.socket:
-        """The first address of the host that takes the connection."""
+        """Return the first address of the host that accepts the connection."""
         refused: OSError | None = None
         for address, family in await self._addresses(host):
             connection = socket.socket(family, socket.SOCK_STREAM)
@@ -110,7 +110,7 @@ class LoopNetwork:
         if host == "localhost":
             return list(_LOCALHOST)
         try:
-            # An address needs no resolver, and so no thread of the executor.
+            # A numeric address needs no resolver, and so no executor thread.
             found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
         except socket.gaierror:
             found = await self._loop.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
@@ -141,10 +141,10 @@ class LoopNetwork:
             self._loop.remove_writer(transport.socket.fileno())
 
     def poll(self, timeout_ms: float) -> Events:
-        raise AssertionError("the loop waits for the network, nobody else")
+        raise AssertionError("only the loop waits for the network")
 
     def wake(self) -> None:
-        """The loop is awake when anything of it is called."""
+        """Do nothing: the loop is already awake when any of its callbacks runs."""
 
     def close(self) -> None:
-        assert not self._transports, "the links were closed first"
+        assert not self._transports, "the links must be closed first"

@@ -1,4 +1,4 @@
-"""Producing on an asyncio loop: records are collected, and the loop sends them."""
+"""Produce on an asyncio loop: records are collected into batches, which the loop sends."""
 
 import asyncio
 import logging
@@ -12,6 +12,7 @@ from headrace.client.config import ProducerConfig, resolve_config
 from headrace.client.config_options import ProducerOptions
 from headrace.client.consumer_base import Place, as_offsets
 from headrace.client.core.accumulator import NEVER, Appended
+from headrace.client.delivery_base import DeliveryBase
 from headrace.client.errors import (
     BufferFull,
     ClientClosed,
@@ -20,8 +21,7 @@ from headrace.client.errors import (
     InvalidArgument,
     TransactionFailed,
 )
-from headrace.client.producer_base import AnyProducer, GivenBatch, check_timestamp, given_batch, make_core, serialized
-from headrace.client.promises import Promise
+from headrace.client.producer_base import GivenBatch, ProducerBase, check_timestamp, given_batch, make_core, serialized
 from headrace.client.serializers import serializer
 from headrace.client.telemetry import Headers
 from headrace.client.timeouts import named_timeout
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CLOSE_TIMEOUT_MS = 30_000
-NOT_ENDED = "the last transaction is not ended"
+NOT_ENDED = "the previous transaction has not ended yet; wait for its end"
 logger = logging.getLogger("headrace.client")
 
 
-class Delivery(Promise):
-    """The promise of one record; await it to learn where the record is, or why it is nowhere."""
+class Delivery(DeliveryBase):
+    """The delivery of one record; await it to get the record's offset or the error."""
 
     __slots__ = ()
 
     def result(self) -> RecordMetadata:
         if not self._batch.is_done:
-            raise InvalidArgument("the record is still on its way: await its delivery")
+            raise InvalidArgument("the record is not delivered yet: await its delivery")
         return self._where()
 
     def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
-        """Call it when the record is delivered or given up, from the loop: it must not wait."""
+        """Call the callback on the loop when the record is delivered or has failed: it must not block."""
         if not self._await_end(partial(self._tell, callback)):
             self._tell(callback)
 
@@ -65,8 +65,8 @@ def _promised(delivery: Delivery, on_delivery: Callable[[Delivery], object] | No
     return delivery
 
 
-class Producer(AnyProducer):
-    """Sends records; idempotent unless acks is weaker than "all". For the loop in which it was made."""
+class Producer(ProducerBase):
+    """Sends records; idempotent unless acks is weaker than "all". For the loop in which it was created."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Producer(AnyProducer):
         config: ProducerConfig | Mapping[str, Any] | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        """Options are those of `ProducerConfig`; `config` also takes a dict with Kafka's names."""
+        """Options are those of `ProducerConfig`; `config` also accepts a dict with Kafka's names."""
         self.config: ProducerConfig = resolve_config(ProducerConfig, config, bootstrap_servers, options)
         self._session = Session(self.config)
         self._clock = self._session.clock
@@ -86,12 +86,12 @@ class Producer(AnyProducer):
         self._telemetry = self.config.telemetry
         self._is_closing = False
         self._giving_up: asyncio.Task[None] | None = None
-        """The abort of a transaction whose task was cancelled, or failed."""
+        """The abort of a transaction whose task was cancelled or failed."""
         if self._telemetry is not None:
             self._telemetry.opened(self)
 
     def poll(self, now_ms: float) -> tuple[list[Any], float]:
-        """For the engine: the core's calls; those who wait for settled batches are told."""
+        """Return the core's calls to the engine and notify the waiters of completed batches."""
         calls, wakeup_ms = self._core.poll(now_ms)
         for batch in self._core.settled:
             for callback in batch.callbacks or ():
@@ -109,9 +109,9 @@ class Producer(AnyProducer):
         timestamp: int | None = None,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
-        """Hand over one record. Waits only for a topic that is not known yet or for room, at most `max_block_ms`.
+        """Add one record. Waits only for an unknown topic or for buffer space, at most `max_block_ms`.
 
-        `on_delivery` is called from the loop when the record is delivered or given up.
+        `on_delivery` is called on the loop when the record is delivered or has failed.
         """
         value = serialized("value", value, self._value_serializer)
         if key is not None:
@@ -136,7 +136,7 @@ class Producer(AnyProducer):
         if sending is not None:
             delivery.add_done_callback(lambda each: sending.ended(each.outcome()))
         if appended.due_ms != NEVER:
-            self._session.kick()
+            self._session.schedule()
             if appended.batch.is_full:
                 await asyncio.sleep(0)  # A sender that never waits would keep the loop from sending.
         return _promised(delivery, on_delivery)
@@ -152,18 +152,18 @@ class Producer(AnyProducer):
         batch: bytes | bytearray,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
-        """Hand over a whole encoded batch, whose first record the delivery is about; waits as `send` does.
+        """Add a whole encoded batch and return the delivery of its first record; waits as `send` does.
 
-        It gets the producer's identity and is compressed as it is. A bytearray is not to be used any more afterwards.
+        The batch gets the producer's identity and keeps its compression. Do not use a bytearray after passing it.
         """
         given = given_batch(batch)
         appended = await self._wait_for(topic, lambda: self._append_batch(topic, partition, given))
-        self._session.kick()
+        self._session.schedule()
         await asyncio.sleep(0)  # As in `send`.
         return _promised(Delivery(appended.batch, appended.place, given.timestamp), on_delivery)
 
     async def partition_count(self, topic: str) -> int:
-        """How many partitions the topic has; waits for what the brokers say of it, at most `max_block_ms`."""
+        """Return the number of partitions of the topic; waits for metadata for at most `max_block_ms`."""
 
         def count() -> int | None:
             self._check_usable()
@@ -177,7 +177,7 @@ class Producer(AnyProducer):
         return self._append_given(topic, partition, given, self._clock.monotonic_ms())
 
     def _append(self, topic: str, value: Any, key: Any, headers: Headers, *place_and_time: Any) -> Appended | None:
-        """None if it must be tried again after something changed."""
+        """Append the record; None if the caller must retry after a change."""
         self._check_usable()
         if self._transactions is not None:
             self._transactions.check_may_send()
@@ -188,23 +188,23 @@ class Producer(AnyProducer):
             return None
 
     async def _wait_for(self, topic: str, attempt: Callable[[], T | None]) -> T:
-        """The result of an attempt that had one: at once, or after something changed."""
+        """Return the result of `attempt`: at once, or after a change."""
         began_ms = self._clock.monotonic_ms()
         while (found := attempt()) is None:
-            self._session.kick()
+            self._session.schedule()
             waited_ms = self._clock.monotonic_ms() - began_ms
-            self._refuse_hopeless(self._session.cluster, self._session.engine.trouble, topic, waited_ms)
-            await self._session.changed(began_ms + waited_ms + self._patience_ms(waited_ms))
+            self._raise_if_unusable(self._session.cluster, self._session.engine.trouble, topic, waited_ms)
+            await self._session.changed(began_ms + waited_ms + self._recheck_ms(waited_ms))
         return found
 
     @named_timeout
     async def flush(self, *, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
-        """Wait until every record handed over is delivered or given up; its `Delivery` says which."""
+        """Wait until every record is delivered or has failed; its `Delivery` holds the result."""
         self._check_usable()
         self._core.fill()
-        self._session.kick()
+        self._session.schedule()
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
-        while self._core.unsettled():
+        while self._core.incomplete_count():
             if self._clock.monotonic_ms() >= deadline_ms:
                 raise self._flush_overdue(self._session.engine.trouble, timeout_ms)
             await self._session.changed(deadline_ms)
@@ -220,12 +220,16 @@ class Producer(AnyProducer):
         return Transaction(self)
 
     def transaction(self) -> "Transaction":
-        """`async with producer.transaction():` what is sent inside is committed at the end, or aborted by an error."""
+        """`async with producer.transaction():` commits the records sent inside at the end, or aborts them on an
+        error.
+        """
         self._require_transactions()
         return Transaction(self, is_open=False)
 
     async def adopt(self, prepared: PreparedTransaction) -> "Transaction":
-        """Write in a transaction that was handed over before anything was written; to commit, abort or hand over."""
+        """Write in a transaction that another producer handed over before writing anything; then commit, abort or hand
+        it over.
+        """
         await self._session.run(self._require_transactions().adopt(prepared), self.config.max_block_ms)
         return Transaction(self)
 
@@ -242,27 +246,31 @@ class Producer(AnyProducer):
         else:
             self._core.drop_waiting(TransactionFailed("the transaction of this record was aborted"))
         await self.flush(timeout_ms=self.config.max_block_ms)
-        await self._until(lambda: not transactions.is_busy, "the offsets of the transaction are not settled")
+        await self._until(
+            lambda: not transactions.is_busy, "the offsets of the transaction are still being committed; wait for that"
+        )
         transactions.seal()
         await self._session.run(transactions.end(commit=commit), self.config.max_block_ms)
 
     async def give_up_transaction(self) -> None:
-        """Abort what is open, also if who waits for that is cancelled; an end that is under way is left to be one."""
+        """Abort the open transaction, even if the waiting task is cancelled; an end in progress is left to complete."""
         self._giving_up = asyncio.ensure_future(self._give_up())
         await asyncio.shield(self._giving_up)
 
     async def _give_up(self) -> None:
-        """Whatever is wrong with the abort, the error that led to it matters more."""
+        """Log an error of the abort: the error that led to it matters more."""
         transactions = self._require_transactions()
         try:
             await self._until(lambda: not transactions.is_ending, NOT_ENDED)
             if transactions.is_begun:
                 await self.end_transaction(commit=False)
         except ClientError as error:
-            logger.warning("a transaction was left to its time-out: %s", error)
+            logger.warning(
+                "the transaction could not be aborted; the coordinator aborts it after its timeout: %s", error
+            )
 
     async def _last_ended(self, transactions: "Transactions") -> None:
-        """Who waited for the end of the last transaction may have been cancelled: it goes on without them."""
+        """Wait for the end of the last transaction: the task that waited for it may have been cancelled."""
         if self._giving_up is not None:
             await asyncio.wait([self._giving_up], timeout=self.config.max_block_ms / 1000)
         await self._until(lambda: not (transactions.is_ending or transactions.is_busy), NOT_ENDED)
@@ -279,15 +287,15 @@ class Producer(AnyProducer):
         await self.flush(timeout_ms=self.config.max_block_ms)
         return transactions.hand_over()
 
-    # Life
+    # Closing
 
     def metrics(self) -> dict[str, float]:
-        """Counters since the producer was made."""
+        """Return the counters since the producer was created."""
         return {**self._session.links.counters(), **self._core.counters()}
 
     @named_timeout
     async def close(self, *, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
-        """Deliver what was handed over, then stop; what is not delivered by then is given up."""
+        """Deliver the pending records, then stop; records that are not delivered in time fail."""
         if self._is_closing or not self._session.is_own_process():
             return
         try:
@@ -300,7 +308,7 @@ class Producer(AnyProducer):
             for batch in self._core.settled:
                 for callback in batch.callbacks or ():
                     callback()
-            self._say_what_was_given_up()
+            self._log_failed_records()
             self._session.close()
             if self._telemetry is not None:
                 self._telemetry.closed(self)
@@ -313,12 +321,12 @@ class Producer(AnyProducer):
 
     def _check_usable(self) -> None:
         if self._is_closing:
-            raise ClientClosed("the producer was closed: make a new one")
+            raise ClientClosed("the producer is closed; create a new one")
         self._session.check_usable()
 
 
 class Transaction:
-    """Everything sent while it is open is seen by read_committed consumers together, or never."""
+    """Its records become visible to read_committed consumers together, or never."""
 
     def __init__(self, producer: Producer, *, is_open: bool = True) -> None:
         self._producer = producer
@@ -327,7 +335,7 @@ class Transaction:
     async def commit_offsets(
         self, offsets: Mapping[Place, int | OffsetAndMetadata], group: GroupIdentity | str
     ) -> None:
-        """Let these offsets of a group be committed with the transaction; give `consumer.group_identity()`."""
+        """Commit these offsets of a group with the transaction; pass `consumer.group_identity()`."""
         self._check_open()
         identity = GroupIdentity(group) if isinstance(group, str) else group
         await self._producer.add_transaction_offsets(offsets, identity)
@@ -342,13 +350,15 @@ class Transaction:
         try:
             await self._producer.end_transaction(commit=False)
         except ClientError as error:
-            if not isinstance(error, InvalidArgument):  # a call that is refused leaves it as it was
+            if not isinstance(error, InvalidArgument):  # a refused call leaves the transaction unchanged
                 self._is_open = False
             raise
         self._is_open = False
 
     async def hand_over(self) -> PreparedTransaction:
-        """Leave it open, all delivered, for `Admin.end_transaction`; the producer can only be closed then."""
+        """Leave the transaction open, with all records delivered, for `Admin.end_transaction`; afterwards the producer
+        can only be closed.
+        """
         self._check_open()
         prepared = await self._producer.hand_over_transaction()
         self._is_open = False
@@ -356,7 +366,7 @@ class Transaction:
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise InvalidArgument("this transaction is over: begin another with `producer.transaction()`")
+            raise InvalidArgument("this transaction has ended: begin another with `producer.transaction()`")
 
     async def __aenter__(self) -> Self:
         if not self._is_open:

@@ -10,7 +10,7 @@ from headrace.client.blocking.session import security_of
 from headrace.client.config import ClientConfig
 from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.engine import Engine
+from headrace.client.core.engine import ClientEngine
 from headrace.client.errors import ClientClosed, InvalidArgument
 from headrace.client.link_factory import make_links
 from headrace.ports.real.clock import RealClock
@@ -21,13 +21,13 @@ logger = logging.getLogger("headrace.client")
 
 
 class Session:
-    """For the loop in which it was made, and no other."""
+    """Usable only in the loop in which it was created."""
 
     def __init__(self, config: ClientConfig) -> None:
         try:
             self._loop = asyncio.get_running_loop()
         except RuntimeError:
-            raise InvalidArgument("an asyncio client is made inside a coroutine, where its loop runs") from None
+            raise InvalidArgument("an asyncio client must be created inside a coroutine, where its loop runs") from None
         self.cluster = Cluster(age_ms_max=config.metadata_max_age_ms)
         self.clock = RealClock()
         self.entropy = RealEntropy()
@@ -43,12 +43,12 @@ class Session:
             security=security_of(config, self.entropy),
             tell=logger.info,
         )
-        self.engine = Engine(self.links, self.clock)
+        self.engine = ClientEngine(self.links, self.clock)
         self._timer: asyncio.Handle | None = None
         self._waiters: set[asyncio.Future[None]] = set()
 
-    def kick(self) -> None:
-        """Something is due: look at it in the loop's next turn."""
+    def schedule(self) -> None:
+        """Schedule a step in the loop's next turn, because something is due."""
         if not self.is_closed:
             self._schedule(0.0)
 
@@ -66,7 +66,7 @@ class Session:
             self._turn()
 
     def _turn(self) -> None:
-        """Send what is due, tell those who wait, and come back when more will be."""
+        """Send what is due, notify the waiters, and schedule the next step."""
         if self.is_closed:
             return
         self.links.handle(())
@@ -78,7 +78,7 @@ class Session:
         self._schedule(self.links.wait_ms(wakeup_ms - self.clock.monotonic_ms()))
 
     async def changed(self, deadline_ms: float) -> None:
-        """Wait until anything happened, at most until then."""
+        """Wait until anything changes, at most until the given time."""
         self.check_usable()
         waiter = self._loop.create_future()
         self._waiters.add(waiter)
@@ -90,7 +90,7 @@ class Session:
             self._waiters.discard(waiter)
 
     async def run(self, operation: Operation[T], timeout_ms: float) -> T:
-        """The operation's result, or its error, by the time that it is over."""
+        """Return the operation's result or raise its error, within the time limit."""
         self.check_usable()
         ended: asyncio.Future[Any] = self._loop.create_future()
 
@@ -103,17 +103,17 @@ class Session:
                 ended.set_result(outcome)
 
         self.engine.start(operation, deadline_ms=self.clock.monotonic_ms() + timeout_ms, ended=end)
-        self.kick()
+        self.schedule()
         result: T = await ended
         return result
 
     def check_usable(self) -> None:
         if self.is_closed:
-            raise ClientClosed("this client was closed: make a new one")
+            raise ClientClosed("this client is closed; create a new one")
         if not self.is_own_process():
-            raise ClientClosed("a client does not survive a fork: make one in each process, after the fork")
+            raise ClientClosed("a client does not survive a fork: create one in each process, after the fork")
         if asyncio._get_running_loop() is not self._loop:
-            raise ClientClosed("this client belongs to another event loop: make one in each loop")
+            raise ClientClosed("this client belongs to another event loop: create one in each loop")
 
     def is_own_process(self) -> bool:
         return self._process_id == os.getpid()
@@ -123,10 +123,10 @@ class Session:
             return
         self.is_closed = True
         if not self.is_own_process():
-            return  # The loop watches the parent's sockets still, by what both processes share.
+            return  # The loop still watches the parent's sockets, through state that both processes share.
         if self._timer is not None:
             self._timer.cancel()
-        self.engine.stop(ClientClosed("the client was closed before the answer came"))
+        self.engine.stop(ClientClosed("the client was closed before the response arrived"))
         self.links.close()
         self.network.close()
         for waiter in self._waiters:

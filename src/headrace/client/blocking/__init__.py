@@ -1,1 +1,1 @@
-"""The front for threads that wait: real ports around the core, and a deadline on every wait."""
+"""The front for blocking calls: real ports around the core, and a deadline on every wait."""

@@ -1,8 +1,8 @@
-"""Administration for a thread that waits."""
+"""Administration by blocking calls."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from headrace.client.blocking.blocking_client import Asking
+from headrace.client.blocking.blocking_client import BlockingClient
 from headrace.client.core.admin import brokers, configs, groups, partitions, topics, transactions, users
 from headrace.client.core.calls import ANY_BROKER
 from headrace.client.core.cluster import fetch_metadata
@@ -36,18 +36,18 @@ from headrace.client.types import (
 from headrace.model.ids import TopicPartition
 
 
-class Admin(Asking):
-    """Questions to and changes of a cluster. Nothing is sent before the first call; every call ends by `timeout_ms`."""
+class Admin(BlockingClient):
+    """Describes and changes a cluster. It sends nothing before the first call; every call ends by `timeout_ms`."""
 
     def cluster(self) -> ClusterDescription:
         return self._session.run(brokers.describe_cluster(self._session.cluster), self._timeout_ms)
 
     def topics(self, names: Sequence[str] | None = None) -> tuple[TopicDescription, ...]:
-        """All topics, or these; one that does not exist is there with its error."""
+        """Describe all topics, or these; a topic that does not exist is returned with its error."""
         return self._session.run(topics.topics(self._session.cluster, _names(names)), self._timeout_ms)
 
     def topic_partitions(self, names: Sequence[str]) -> tuple[TopicDescription, ...]:
-        """These topics, asked for in pages, with the replicas outside the ISR that may lead."""
+        """Describe these topics page by page, including the eligible leader replicas outside the ISR."""
         return self._session.run(topics.topic_partitions(_names(names) or ()), self._timeout_ms)
 
     def create_topics(self, new: Sequence[NewTopic], *, validate_only: bool = False) -> dict[str, Outcome]:
@@ -61,14 +61,14 @@ class Admin(Asking):
         return self._session.run(operation, self._timeout_ms)
 
     def create_partitions(self, totals: Mapping[str, int], *, validate_only: bool = False) -> dict[str, Outcome]:
-        """Grow topics to these numbers of partitions."""
+        """Increase the number of partitions of topics to these totals."""
         operation = topics.create_partitions(
             self._session.cluster, totals, validate_only=validate_only, timeout_ms=self._timeout_ms
         )
         return self._session.run(operation, self._timeout_ms)
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, DeletedRecords]:
-        """Delete what is below the offset; -1 stands for all that can be read."""
+        """Delete the records below the offset; -1 stands for the high watermark."""
         operation = partitions.delete_records(self._session.cluster, before, timeout_ms=self._timeout_ms)
         return self._session.run(operation, self._timeout_ms)
 
@@ -79,7 +79,7 @@ class Admin(Asking):
         return self._session.run(operation, self._timeout_ms)
 
     def config_resources(self, types: Iterable[ResourceType] = ()) -> tuple[ConfigResource, ...]:
-        """What has configs: topics, brokers, groups; of these types only, where some are named."""
+        """List the resources that have configs: topics, brokers, groups; only of these types if any are given."""
         return self._session.run(configs.config_resources(types), self._timeout_ms)
 
     def alter_configs(
@@ -92,9 +92,9 @@ class Admin(Asking):
     def offsets(
         self, times: Mapping[TopicPartition, int], *, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     ) -> dict[TopicPartition, OffsetAt]:
-        """The offset at EARLIEST, LATEST, MAX_TIMESTAMP, or at or after a time in milliseconds.
+        """Look up the offset at EARLIEST, LATEST or MAX_TIMESTAMP, or at or after a time in milliseconds.
 
-        With READ_COMMITTED, LATEST is where those who read committed records have to stop.
+        With READ_COMMITTED, LATEST is the last stable offset, where readers of committed records stop.
         """
         operation = partitions.offsets(self._session.cluster, times, timeout_ms=self._timeout_ms, isolation=isolation)
         return self._session.run(operation, self._timeout_ms)
@@ -106,19 +106,19 @@ class Admin(Asking):
         return self._session.run(partitions.producers(self._session.cluster, wanted), self._timeout_ms)
 
     def groups(self, *, states: Sequence[str] = (), types: Sequence[str] = ()) -> tuple[ListedGroup, ...]:
-        """All groups, or those in these states and of these types."""
+        """List all groups, or those in these states and of these types."""
         operation = groups.list_groups(self._session.cluster, states=states, types=types)
         return self._session.run(operation, self._timeout_ms)
 
     def describe_groups(self, names: Sequence[str]) -> dict[str, GroupDescription]:
-        """A group that does not exist is in state Dead."""
+        """Describe groups; a group that does not exist has the state Dead."""
         return self._session.run(groups.describe_groups(self._session.cluster, names), self._timeout_ms)
 
     def group_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
         return self._session.run(groups.offsets(self._session.cluster, group), self._timeout_ms)
 
     def commit_group_offsets(self, group: str, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, Outcome]:
-        """Of a group without members."""
+        """Set the committed offsets of a group without members."""
         return self._session.run(groups.commit_offsets(self._session.cluster, group, wanted), self._timeout_ms)
 
     def delete_group_offsets(self, group: str, doomed: Iterable[TopicPartition]) -> dict[TopicPartition, Outcome]:
@@ -130,7 +130,7 @@ class Admin(Asking):
     def remove_group_members(
         self, group: str, *, member_ids: Sequence[str] = (), instance_ids: Sequence[str] = ()
     ) -> dict[str, Outcome]:
-        """Have these members of a classic group leave; static ones by their instance ids."""
+        """Remove these members from a classic group; static members by their instance ids."""
         operation = groups.remove_members(
             self._session.cluster, group, member_ids=member_ids, instance_ids=instance_ids
         )
@@ -144,29 +144,29 @@ class Admin(Asking):
         duration_ms: int | None = None,
         pattern: str | None = None,
     ) -> tuple[ListedTransaction, ...]:
-        """All transactional ids, or those that are like this; `duration_ms` names what is open for longer."""
+        """List all transactional ids, or those that match; `duration_ms` selects transactions open for longer."""
         operation = transactions.list_transactions(
             self._session.cluster, states=states, producer_ids=producer_ids, duration_ms=duration_ms, pattern=pattern
         )
         return self._session.run(operation, self._timeout_ms)
 
     def describe_transactions(self, transactional_ids: Sequence[str]) -> dict[str, TransactionDescription]:
-        """One that is not known is there with its error."""
+        """Describe transactions; an unknown id is returned with its error."""
         operation = transactions.describe_transactions(self._session.cluster, transactional_ids)
         return self._session.run(operation, self._timeout_ms)
 
     def fence_producers(self, transactional_ids: Sequence[str]) -> dict[str, Outcome]:
-        """Abort what is open under these ids; whoever had them can write no more."""
+        """Abort the open transactions of these ids; their previous producers are fenced and can write no more."""
         operation = transactions.fence_producers(self._session.cluster, transactional_ids)
         return self._session.run(operation, self._timeout_ms)
 
     def end_transaction(self, prepared: PreparedTransaction, *, commit: bool) -> None:
-        """Commit or abort what a producer handed over; may be asked again if the answer was lost."""
+        """Commit or abort a transaction that a producer handed over; safe to repeat if the response was lost."""
         operation = transactions.end_transaction(self._session.cluster, prepared, commit=commit)
         self._session.run(operation, self._timeout_ms)
 
     def hanging_transactions(self, wanted: Iterable[TopicPartition]) -> tuple[HangingTransaction, ...]:
-        """Those open in these partitions that no coordinator will end."""
+        """List the transactions open in these partitions that no coordinator will end."""
         operation = transactions.hanging_transactions(self._session.cluster, wanted)
         return self._session.run(operation, self._timeout_ms)
 
@@ -174,20 +174,20 @@ class Admin(Asking):
         return self._session.run(transactions.abort_hanging(self._session.cluster, hanging), self._timeout_ms)
 
     def scram_users(self, names: Sequence[str] | None = None) -> dict[str, tuple[ScramCredential, ...]]:
-        """The users who authenticate by SCRAM, or these; of a broker that keeps users."""
+        """List the users that authenticate by SCRAM, or these; needs a broker that stores users."""
         return self._session.run(users.scram_users(_names(names)), self._timeout_ms)
 
     def alter_scram_users(
         self, added: Sequence[NewScramUser] = (), *, deleted: Sequence[tuple[str, ScramMechanism]] = ()
     ) -> dict[str, Outcome]:
-        """Add users or change their passwords, and take mechanisms away from users."""
+        """Add users, change their passwords, or remove mechanisms from users."""
         operation = users.alter_scram_users(
             self._session.cluster, added=added, deleted=deleted, random_bytes=self._session.entropy.random_bytes
         )
         return self._session.run(operation, self._timeout_ms)
 
     def api_versions(self, node: int | None = None) -> tuple[ApiRange, ...]:
-        """What a broker serves, by API key; of any broker unless a node is named."""
+        """Return the API versions that a broker serves, by API key; of any broker unless a node is given."""
         target = ANY_BROKER if node is None else node
         if target != ANY_BROKER and target not in self._session.cluster.brokers:
             self.cluster()
@@ -197,5 +197,5 @@ class Admin(Asking):
 
 def _names(names: Sequence[str] | None) -> Sequence[str] | None:
     if isinstance(names, str):
-        raise InvalidArgument(f"several topic names are needed, as in [{names!r}]")
+        raise InvalidArgument(f"topic names are given as a list, as in [{names!r}]")
     return names

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from headrace.client.batch_commits import FEATURE, FEATURE_BEFORE, BatchesDescription, BatchOutcome, BatchWriter
-from headrace.client.blocking.blocking_client import Asking
+from headrace.client.blocking.blocking_client import BlockingClient
 from headrace.client.core import batch_commits
 from headrace.client.core.cluster import fetch_metadata
 from headrace.client.errors import UnsupportedByBroker
 
 
-class BatchCommits(Asking):
+class BatchCommits(BlockingClient):
     """Sends the requests of batch commits.
 
     The client connects at the first call. Every call may be repeated and ends within `timeout_ms`.

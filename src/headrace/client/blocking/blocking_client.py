@@ -1,4 +1,4 @@
-"""What all clients have that only ask and wait for the answer: their config, their connections, and an end."""
+"""Common base of clients that send a request and wait for the response: config, connections and closing."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Self, Unpack
@@ -8,8 +8,8 @@ from headrace.client.config import AdminConfig, resolve_config
 from headrace.client.config_options import AdminOptions
 
 
-class Asking:
-    """Nothing is sent before the first call; every call ends by `timeout_ms`."""
+class BlockingClient:
+    """Sends nothing before the first call; every call ends by `timeout_ms`."""
 
     def __init__(
         self,
@@ -18,7 +18,7 @@ class Asking:
         config: AdminConfig | Mapping[str, Any] | None = None,
         **options: Unpack[AdminOptions],
     ) -> None:
-        """Options are those of `AdminConfig`; `config` also takes a dict with Kafka's names."""
+        """Options are those of `AdminConfig`; `config` also accepts a dict with Kafka's names."""
         self.config: AdminConfig = resolve_config(AdminConfig, config, bootstrap_servers, options)
         self._timeout_ms = self.config.timeout_ms
         self._session = Session(self.config)
@@ -26,7 +26,7 @@ class Asking:
             self.config.telemetry.opened(self)
 
     def metrics(self) -> dict[str, float]:
-        """Counters since the client was made."""
+        """Return the counters since the client was created."""
         return self._session.links.counters()
 
     def close(self) -> None:

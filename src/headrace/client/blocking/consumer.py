@@ -1,4 +1,4 @@
-"""Consuming in a thread that waits: records or whole batches as they come, alone or as a member of a group."""
+"""Consume with blocking calls: records or whole batches as they arrive, alone or as a member of a group."""
 
 import logging
 import re
@@ -6,19 +6,19 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
-from headrace.client.blocking.heartbeat_thread import Driver
+from headrace.client.blocking.heartbeat_thread import SessionDriver
 from headrace.client.blocking.session import Session
 from headrace.client.config import ConsumerConfig, SerializerName, resolve_config
 from headrace.client.config_options import ConsumerOptions
 from headrace.client.consumer_base import (
     CALLBACK_CLOSES,
     CALLBACK_POLLS,
-    AnyConsumer,
     Commits,
+    ConsumerBase,
     ConsumerParts,
-    Handover,
-    Listener,
+    PendingRecords,
     Place,
+    RebalanceListener,
     as_offsets,
     as_partitions,
     check_offset,
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 CLOSE_TIMEOUT_MS = 10_000
 ITERATION_POLL_MS = 1_000
 TURN_PAUSE_MS = 1.0
-"""How often at most the network is looked at while there are records to give."""
+"""Least time between two polls of the network while records are available."""
 
 
 T = TypeVar("T")
 logger = logging.getLogger("headrace.client")
 
 
-class Consumer(AnyConsumer, Generic[Value]):
-    """Reads topics, or assigned partitions. For one thread; every wait has an end."""
+class Consumer(ConsumerBase, Generic[Value]):
+    """Reads topics, or assigned partitions. For one thread; every wait has a time limit."""
 
     def __init__(
         self,
@@ -57,22 +57,22 @@ class Consumer(AnyConsumer, Generic[Value]):
         value_deserializer: SerializerName | Callable[[bytes], Value] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        """Options are those of `ConsumerConfig`; `config` also takes a dict with Kafka's names."""
+        """Options are those of `ConsumerConfig`; `config` also accepts a dict with Kafka's names."""
         given = {**options, **({} if value_deserializer is None else {"value_deserializer": value_deserializer})}
         self.config: ConsumerConfig = resolve_config(ConsumerConfig, config, bootstrap_servers, given)
         self._session = Session(self.config)
-        self._driver = Driver(self._session)
+        self._driver = SessionDriver(self._session)
         self._parts = ConsumerParts(self.config, self._session.cluster, self._session.entropy, logger.log)
         self._core, self._group = self._parts.core, self._parts.group
         self._session.engine.attach(self._group or self._core)
-        self._listener = Listener()
-        self._handover = Handover(self.config)
+        self._listener = RebalanceListener()
+        self._handover = PendingRecords(self.config)
         self._stream: Iterator[ConsumerRecord[Value]] | None = None
-        self._teller: threading.Thread | None = None
-        """In which a callback of the group runs."""
+        self._callback_owner: threading.Thread | None = None
+        """The thread or task that runs a rebalance callback."""
         self._is_leaving = False
         self._turn_ms = 0.0
-        """When to look at the network again although there are records."""
+        """When to poll the network again even though records are available."""
         try:
             if topics or pattern is not None:
                 self.subscribe(*topics, pattern=pattern)
@@ -82,7 +82,7 @@ class Consumer(AnyConsumer, Generic[Value]):
         if self.config.telemetry is not None:
             self.config.telemetry.opened(self)
 
-    # What to read
+    # Subscription and positions
 
     def subscribe(
         self,
@@ -92,20 +92,21 @@ class Consumer(AnyConsumer, Generic[Value]):
         on_revoked: Callable[[tuple[TopicPartition, ...]], object] | None = None,
         on_lost: Callable[[tuple[TopicPartition, ...]], object] | None = None,
     ) -> None:
-        """Read these topics, or all whose whole name matches; in a group, the partitions it gives to us.
+        """Read these topics, or all whose whole name matches; in a group, the partitions that it assigns.
 
-        The callbacks run within `poll`. What is revoked can still be committed there; what is lost cannot.
+        The callbacks run within `poll`. Offsets of revoked partitions can still be committed there; those of lost
+        partitions cannot.
         """
         self._check_open()
-        self._listener = Listener(on_assigned, on_revoked, on_lost)
+        self._listener = RebalanceListener(on_assigned, on_revoked, on_lost)
         with self._driver:
             self._parts.subscribe(topics, pattern)
         self._forget_left()
         if self._group is not None:
-            self._driver.keep()
+            self._driver.start()
 
     def assign(self, partitions: Iterable[Place]) -> None:
-        """Read exactly these partitions, without being given any by a group."""
+        """Read exactly these partitions, without group assignment."""
         self._check_open()
         wanted = as_partitions(partitions)
         with self._driver:
@@ -113,7 +114,7 @@ class Consumer(AnyConsumer, Generic[Value]):
         self._forget_left()
 
     def seek(self, partition: Place, offset: int) -> None:
-        """Go on from this offset, or from EARLIEST or LATEST."""
+        """Continue from this offset, or from EARLIEST or LATEST."""
         check_offset(offset)
         (place,) = self._assigned([partition])
         self._forget_left([place])
@@ -121,7 +122,9 @@ class Consumer(AnyConsumer, Generic[Value]):
             self._core.seek(place, offset)
 
     def seek_to_time(self, time_ms: int, partitions: Iterable[Place] | None = None) -> None:
-        """Go on from the first record at or after the time, in these or all partitions; at the end if there is none."""
+        """Continue from the first record at or after the time, in these or all partitions; at the end if there is
+        none.
+        """
         check_time(time_ms)
         chosen = self._assigned(partitions)
         self._forget_left(chosen)
@@ -130,7 +133,7 @@ class Consumer(AnyConsumer, Generic[Value]):
                 self._core.seek_to_time(partition, time_ms)
 
     def pause(self, partitions: Iterable[Place]) -> None:
-        """Give nothing of these until they are resumed; the group sees no difference."""
+        """Return no records of these partitions until they are resumed; the group membership is not affected."""
         chosen = self._assigned(partitions)
         with self._driver:
             self._handover.give_back(self._core, chosen)
@@ -145,10 +148,10 @@ class Consumer(AnyConsumer, Generic[Value]):
 
     @named_timeout
     def poll(self, *, timeout_ms: float = 1_000, max_records: int | None = None) -> list[ConsumerRecord[Value]]:
-        """The records that are there, or come within the time; an empty list if none do."""
+        """Return the available records, or those that arrive within the time; an empty list if none do."""
         limit = self.config.max_poll_records if max_records is None else max_records
         if limit <= 0:
-            raise InvalidArgument(f"the most records of a poll must be above zero, not {limit}")
+            raise InvalidArgument(f"max_records must be above zero, not {limit}")
         if waiting := self._handover.waiting(limit):
             return waiting
         began_ms = self._session.clock.monotonic_ms()
@@ -158,7 +161,9 @@ class Consumer(AnyConsumer, Generic[Value]):
 
     @named_timeout
     def batches(self, *, timeout_ms: float | None = None) -> Iterator[RecordBatch]:
-        """Many records of a partition at once, for speed; ends when none came for `timeout_ms`, if that is given."""
+        """Yield many records of a partition at once, for speed; ends when none arrived for `timeout_ms`, if that is
+        given.
+        """
         if timeout_ms is None:
             timeout_ms = self.config.consumer_timeout_ms
         while True:
@@ -174,11 +179,13 @@ class Consumer(AnyConsumer, Generic[Value]):
                 return
 
     def _next_fetched(self) -> list[FetchedBatch]:
-        """Batches that are there, shortly after the network was looked at: nothing else can be due."""
+        """Return available batches if the network was polled a moment ago: nothing else can be due."""
         if self._session.is_closed or self._session.clock.monotonic_ms() >= self._turn_ms:
             return []
         if self._group is None:
-            return self._core.take_batches()  # Without a group there is no keeper: nobody else drives.
+            return (
+                self._core.take_batches()
+            )  # Without a group there is no heartbeat thread: only this thread drives the session.
         with self._driver:
             return self._core.take_batches() if self._group.notice() is None else []
 
@@ -191,7 +198,7 @@ class Consumer(AnyConsumer, Generic[Value]):
         return next(iter(self))
 
     def _records(self) -> Iterator[ConsumerRecord[Value]]:
-        """Record by record; goes on where it was left, also after an error."""
+        """Iterate record by record; a new iteration continues at the same place, also after an error."""
         timeout_ms = self.config.consumer_timeout_ms
         try:
             yield from self._handover.left
@@ -204,9 +211,9 @@ class Consumer(AnyConsumer, Generic[Value]):
             self._stream = None
 
     def _await(self, take: Callable[[], T], timeout_ms: float) -> T | None:
-        """What `take` gives, as soon as it is something; None if it is nothing in that time."""
+        """Return the result of `take` as soon as it is not empty; None if it stays empty for that time."""
         self._check_open()
-        if self._teller is not None:
+        if self._callback_owner is not None:
             raise InvalidArgument(CALLBACK_POLLS)
         self._parts.check_reads()
         session, group = self._session, self._group
@@ -215,16 +222,16 @@ class Consumer(AnyConsumer, Generic[Value]):
             while True:
                 if group is not None:
                     group.polled(session.clock.monotonic_ms())
-                    self._tell_changes()
+                    self._announce_changes()
                 taken = take()
                 now_ms = session.clock.monotonic_ms()
                 self._parts.look_for_topics(now_ms)
                 if taken:
                     if now_ms >= self._turn_ms:
-                        session.turn(0)  # The next fetch is on its way while the application works.
+                        session.turn(0)  # The next fetch is in flight while the application works.
                         self._turn_ms = now_ms + TURN_PAUSE_MS
                     return taken
-                self._parts.raise_trouble(session.engine, now_ms)
+                self._parts.raise_error(session.engine, now_ms)
                 if now_ms >= deadline_ms:
                     return None
                 session.turn(deadline_ms)
@@ -232,14 +239,15 @@ class Consumer(AnyConsumer, Generic[Value]):
     # Offsets
 
     def position(self, partition: Place) -> int:
-        """The offset of the next record to be given."""
+        """Return the offset of the next record that the consumer will return."""
         (place,) = self._assigned([partition])
         held = self._handover.held().get(place)
         if held is not None:
             return held
         with self._driver:
             self._wait_until(
-                lambda: self._core.position(place) is not None, f"where {place} begins was not answered in time"
+                lambda: self._core.position(place) is not None,
+                f"the start offset of {place} could not be looked up in time; check that its leader is running",
             )
             position = self._core.position(place)
         assert position is not None
@@ -247,7 +255,9 @@ class Consumer(AnyConsumer, Generic[Value]):
 
     @named_timeout
     def commit(self, offsets: Commits = None, *, wait: bool = True, timeout_ms: float | None = None) -> None:
-        """Commit what was given so far, up to a record, or these offsets; without `wait` errors are only logged."""
+        """Commit the records returned so far, up to a record, or these offsets; without `wait` errors are only
+        logged.
+        """
         self._check_open()
         group = self._require_group()
         wanted = as_offsets(offsets) if offsets is not None else self._handover.positions(group)
@@ -262,36 +272,36 @@ class Consumer(AnyConsumer, Generic[Value]):
                 self._session.turn(0)
 
     def committed(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group committed for these or the assigned partitions; nothing for those it has nothing for."""
+        """Return the committed offsets of these or the assigned partitions; those without one are left out."""
         self._check_open()
         chosen = self._core.assignment() if partitions is None else as_partitions(partitions)
         with self._driver:
             return self._session.run(self._require_group().committed(chosen), self.config.request_timeout_ms)
 
     def end_offsets(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
-        """The offset behind the last record of each partition, as of now; with read_committed, the last stable one."""
+        """Return the current log end offset of each partition; with read_committed, the last stable offset."""
         return self._offsets(partitions, LATEST)
 
     def beginning_offsets(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
         return self._offsets(partitions, EARLIEST)
 
     def offsets_for_time(self, time_ms: int, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
-        """The first offset at or after the time; -1 where there is none."""
+        """Return the first offset at or after the time; -1 where there is none."""
         check_time(time_ms)
         return self._offsets(partitions, time_ms)
 
     def metrics(self) -> dict[str, float]:
-        """Counters since the consumer was made."""
+        """Return the counters since the consumer was created."""
         return self._parts.metrics(self._session.links)
 
-    # Life
+    # Closing
 
     @named_timeout
     def close(self, *, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
-        """Commit if that is automatic, leave the group, and break the connections."""
+        """Commit if auto-commit is on, leave the group, and close the connections."""
         if self._session.is_closed or self._is_leaving:
             return
-        if self._teller is threading.current_thread():
+        if self._callback_owner is threading.current_thread():
             raise InvalidArgument(CALLBACK_CLOSES)
         self._driver.stop()
         try:
@@ -300,7 +310,7 @@ class Consumer(AnyConsumer, Generic[Value]):
                     self._leave(self._group, timeout_ms)
         finally:
             if self._session.is_own_process():
-                self._session.links.say_last(self._core.farewells())
+                self._session.links.send_last(self._core.closing_calls())
             self._session.close()
             if self.config.telemetry is not None:
                 self.config.telemetry.closed(self)
@@ -314,12 +324,14 @@ class Consumer(AnyConsumer, Generic[Value]):
             if owned:
                 self._tell(NoticeKind.REVOKED, owned)
         except ClientError as error:
-            logger.warning("what was read last is not committed: %s", error)
+            logger.warning("the last records read are not committed: %s", error)
         finally:
             try:
                 self._session.run(group.leave(), timeout_ms)
             except ClientError as error:
-                logger.info("the group was left without a farewell: %s", error)
+                logger.info(
+                    "the consumer could not send its leave request; the group waits for the session timeout: %s", error
+                )
             self._is_leaving = False
 
     def __enter__(self) -> Self:
@@ -328,10 +340,10 @@ class Consumer(AnyConsumer, Generic[Value]):
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    # Parts
+    # Internals
 
-    def _tell_changes(self) -> None:
-        """Tell the application which partitions it has, has to give up, or lost."""
+    def _announce_changes(self) -> None:
+        """Call the application's callbacks for assigned, revoked and lost partitions."""
         group = self._require_group()
         while (notice := group.notice()) is not None:
             if notice.kind == NoticeKind.REVOKED and self.config.enable_auto_commit:
@@ -346,19 +358,21 @@ class Consumer(AnyConsumer, Generic[Value]):
         callback = self._listener.callback(kind)
         if callback is None:
             return
-        self._teller = threading.current_thread()
+        self._callback_owner = threading.current_thread()
         try:
             with self._driver.away():
                 callback(partitions)
         finally:
-            self._teller = None
+            self._callback_owner = None
 
     def _commit_before_revocation(self, group: "GroupCore", notice: Notice) -> None:
         offsets = {place: each for place, each in group.uncommitted().items() if place in notice.partitions}
         try:
             self._session.run(group.commit(offsets), self.config.session_timeout_ms / 2)
         except ClientError as error:
-            logger.warning("what was read of revoked partitions will be read again: %s", error)
+            logger.warning(
+                "the offsets of revoked partitions could not be committed; their records will be read again: %s", error
+            )
 
     def _offsets(self, partitions: Iterable[Place] | None, time: int) -> dict[TopicPartition, int]:
         chosen = self._assigned(None) if partitions is None else as_partitions(partitions)
@@ -367,12 +381,15 @@ class Consumer(AnyConsumer, Generic[Value]):
             return self._session.run(self._parts.offsets(chosen, time), self.config.request_timeout_ms)
 
     def _assigned(self, partitions: Iterable[Place] | None) -> list[TopicPartition]:
-        """These partitions, or all; waits until the partitions of the topics are known, without a group."""
+        """Return these partitions, or all; without a group, wait until the partitions of the topics are known."""
         self._check_open()
         with self._driver:
             if self._parts.topics and self._group is None:
                 names = ", ".join(self._parts.topics)
-                self._wait_until(self._parts.knows_topics, f"the partitions of {names} are not known in time")
+                self._wait_until(
+                    self._parts.knows_topics,
+                    f"the partitions of {names} could not be looked up in time; check that a broker is running",
+                )
                 self._core.follow_topics()
         return self._parts.chosen(partitions)
 
@@ -380,7 +397,7 @@ class Consumer(AnyConsumer, Generic[Value]):
         deadline_ms = self._session.clock.monotonic_ms() + self.config.request_timeout_ms
         while not is_so():
             now_ms = self._session.clock.monotonic_ms()
-            self._parts.raise_trouble(self._session.engine, now_ms, needs_topics=True)
+            self._parts.raise_error(self._session.engine, now_ms, needs_topics=True)
             if now_ms >= deadline_ms:
                 raise DeadlineExceeded(otherwise)
             self._session.turn(deadline_ms)
@@ -391,7 +408,7 @@ class Consumer(AnyConsumer, Generic[Value]):
 
     def _check_open(self) -> None:
         if self._session.is_closed:
-            raise ClientClosed("the consumer was closed: make a new one")
+            raise ClientClosed("the consumer is closed; create a new one")
         self._session.check_usable()
 
 

@@ -1,4 +1,4 @@
-"""What became of a record that was handed over, for threads that wait."""
+"""The delivery of a record, for threads that wait for it."""
 
 import logging
 import os
@@ -7,18 +7,20 @@ from collections.abc import Callable
 from functools import partial
 
 from headrace.client.core.produced_batches import ProducedBatch
+from headrace.client.delivery_base import DeliveryBase
 from headrace.client.errors import ClientClosed, DeadlineExceeded, InvalidArgument
-from headrace.client.promises import Promise
 from headrace.client.timeouts import named_timeout
 from headrace.client.types import RecordMetadata
 
-FORKED = "a producer does not survive a fork: make one in each process, after the fork"
+FORKED = "a producer does not survive a fork: create one in each process, after the fork"
 
 logger = logging.getLogger("headrace.client")
 
 
-class Changes(threading.Condition):
-    """Told when anything in a producer may have changed; what tells it cannot wait for it."""
+class ChangeCondition(threading.Condition):
+    """A condition that is notified when anything in a producer may have changed; the notifying thread cannot wait for
+    it.
+    """
 
     def __init__(self, lock: threading.RLock) -> None:
         super().__init__(lock)
@@ -26,7 +28,9 @@ class Changes(threading.Condition):
         self._process_id = os.getpid()
 
     def __enter__(self) -> bool:
-        """In a child of a fork nobody gives the lock back that the producer's thread may have had."""
+        """Acquire the lock; in a forked child it may never be released, because only the producer's thread could do
+        that.
+        """
         if os.getpid() != self._process_id:
             raise ClientClosed(FORKED)
         return super().__enter__()
@@ -36,20 +40,20 @@ class Changes(threading.Condition):
         return super().wait(timeout)
 
     def refuse_callbacks(self, wish: str) -> None:
-        """Delivery callbacks run in the thread that does all the producer's work."""
+        """Refuse blocking calls from delivery callbacks, which run in the thread that does all the producer's work."""
         if threading.current_thread() is self.teller:
             raise InvalidArgument(
-                f"a delivery callback cannot {wish}: it runs in the producer's own thread, which would wait for "
-                "itself; let it return and do that in another thread"
+                f"a delivery callback cannot {wish}: it runs in the producer's own thread, which would wait "
+                "for itself; return from the callback and do that in another thread"
             )
 
 
-class Delivery(Promise):
-    """The promise of one record: where it is, once its broker said so."""
+class Delivery(DeliveryBase):
+    """The delivery of one record: its offset, once the broker has acknowledged it."""
 
     __slots__ = ("_changed",)
 
-    def __init__(self, changed: Changes, batch: ProducedBatch, place: int, timestamp: int) -> None:
+    def __init__(self, changed: ChangeCondition, batch: ProducedBatch, place: int, timestamp: int) -> None:
         self._changed = changed
         self._batch = batch
         self._place = place
@@ -57,17 +61,22 @@ class Delivery(Promise):
 
     @named_timeout
     def result(self, *, timeout_ms: float | None = None) -> RecordMetadata:
-        """Where the record is; raises why it is nowhere, or `DeadlineExceeded` if that is not known in time."""
+        """Return the record's offset; raises its error, or `DeadlineExceeded` if the result is not known in time."""
         batch = self._batch
         if not batch.is_done:
             with self._changed:
                 self._changed.wait_for(lambda: batch.is_done, None if timeout_ms is None else timeout_ms / 1000)
         if not batch.is_done:
-            raise DeadlineExceeded(f"the record for {batch.partition} is still on its way after {timeout_ms:g} ms")
+            raise DeadlineExceeded(
+                f"the record for {batch.partition} is not delivered yet after "
+                f"{timeout_ms:g} ms; wait longer, or check that its leader is running"
+            )
         return self._where()
 
     def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
-        """Call it when the record is delivered or given up, in the producer's own thread: it must not wait."""
+        """Call the callback in the producer's own thread when the record is delivered or has failed: it must not
+        block.
+        """
         with self._changed:
             if self._await_end(partial(self._tell, callback)):
                 return

@@ -1,4 +1,4 @@
-"""Producing from threads that need not wait: records are collected here, and one background thread sends them."""
+"""Produce without waiting: records are collected here, and one background thread sends them."""
 
 import atexit
 import os
@@ -10,7 +10,7 @@ from functools import partial
 from time import monotonic, time_ns
 from typing import Any, Self, TypeVar, Unpack
 
-from headrace.client.blocking.delivery import FORKED, Changes, Delivery
+from headrace.client.blocking.delivery import FORKED, ChangeCondition, Delivery
 from headrace.client.blocking.producer_thread import Driven, drive
 from headrace.client.blocking.session import Session
 from headrace.client.blocking.transaction import Transaction
@@ -20,8 +20,8 @@ from headrace.client.core.accumulator import NOW, Appended
 from headrace.client.core.calls import Operation
 from headrace.client.errors import BufferFull, ClientClosed, ClientError, DeadlineExceeded, TransactionFailed
 from headrace.client.producer_base import (
-    AnyProducer,
     GivenBatch,
+    ProducerBase,
     check_timestamp,
     given_batch,
     logger,
@@ -39,22 +39,24 @@ T = TypeVar("T")
 CLOSE_TIMEOUT_MS = 30_000
 THREAD_JOIN_MS = 5_000
 EXIT_TIMEOUT_MS = 10_000
-"""How long the end of the program waits for what was handed over to producers that nobody closed."""
+"""Time that the end of the program waits for records of producers that were not closed."""
 
 _unclosed: "weakref.WeakValueDictionary[int, Producer]" = weakref.WeakValueDictionary()
-"""By identity. The references are copied in one step: other threads may make producers while a set is gone through."""
+"""Producers by identity. The references are copied in one step: other threads may create producers during an
+iteration.
+"""
 
 
 @atexit.register
 def _close_all() -> None:
     deadline = monotonic() + EXIT_TIMEOUT_MS / 1000
     unclosed = (reference() for reference in _unclosed.valuerefs())
-    left = [producer for producer in unclosed if producer is not None and producer._hurry()]
+    left = [producer for producer in unclosed if producer is not None and producer._send_remaining()]
     for producer in left:
         producer._leave(max(0, round((deadline - monotonic()) * 1000)))
 
 
-class Producer(AnyProducer):
+class Producer(ProducerBase):
     """Sends records; idempotent unless acks is weaker than "all". Safe for several threads, not across a fork."""
 
     def __init__(
@@ -64,7 +66,7 @@ class Producer(AnyProducer):
         config: ProducerConfig | Mapping[str, Any] | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        """Options are those of `ProducerConfig`; `config` also takes a dict with Kafka's names."""
+        """Options are those of `ProducerConfig`; `config` also accepts a dict with Kafka's names."""
         self.config: ProducerConfig = resolve_config(ProducerConfig, config, bootstrap_servers, options)
         self._session = Session(self.config)
         self._clock = self._session.clock
@@ -72,21 +74,21 @@ class Producer(AnyProducer):
         self._session.engine.attach(self._core)
         self._process_id = os.getpid()
         self._wakeup_ms = NOW
-        """When the producer's thread will look at the core again, so that it is not woken for less."""
+        """When the producer's thread will next run the core, so that it is not woken needlessly."""
         self._lock = threading.RLock()
-        self._changed = Changes(self._lock)
-        """Held for every look at the core and the engine; told when anything in them may have changed."""
+        self._changed = ChangeCondition(self._lock)
+        """Held for every access to the core and the engine; notified when anything in them may have changed."""
         self._inbox: deque[tuple[Operation[Any], float, Callable[[Any], None]]] = deque()
-        """Operations that the producer's thread is to begin."""
+        """Operations that the producer's thread has to begin."""
         self._key_serializer = serializer(self.config.key_serializer)
         self._value_serializer = serializer(self.config.value_serializer)
         self._telemetry = self.config.telemetry
         self._is_closing = False
         self._is_calling = False
-        """Callbacks of deliveries run, or are about to."""
+        """Whether delivery callbacks run or are about to."""
         self._fault: BaseException | None = None
         self._forgotten: deque[Driven] = deque()
-        """This producer itself, when nobody else has it any more."""
+        """The producer itself, once the application no longer references it."""
         self._thread = threading.Thread(
             target=drive,
             args=(weakref.ref(self), self._forgotten, self._session.network, self._session.links),
@@ -109,9 +111,9 @@ class Producer(AnyProducer):
         timestamp: int | None = None,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
-        """Hand over one record. Waits only for a topic that is not known yet or for room, at most `max_block_ms`.
+        """Add one record. Waits only for an unknown topic or for buffer space, at most `max_block_ms`.
 
-        `on_delivery` is called in the producer's own thread when the record is delivered or given up.
+        `on_delivery` is called in the producer's own thread when the record is delivered or has failed.
         """
         if type(value) is not bytes or self._value_serializer is not None:
             value = serialized("value", value, self._value_serializer)
@@ -122,7 +124,7 @@ class Producer(AnyProducer):
         else:
             check_timestamp(timestamp)
         if os.getpid() != self._process_id:
-            self._check_usable()  # Before the lock: a fork may have come while the producer's thread had it.
+            self._check_usable()  # Before the lock: a fork may have happened while the producer's thread held it.
         sending = None if self._telemetry is None else self._sending(topic, key, value, partition, headers)
         sent = headers if sending is None else sending.headers
         try:
@@ -155,9 +157,9 @@ class Producer(AnyProducer):
         batch: bytes | bytearray,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
-        """Hand over a whole encoded batch, whose first record the delivery is about; waits as `send` does.
+        """Add a whole encoded batch and return the delivery of its first record; waits as `send` does.
 
-        It gets the producer's identity and is compressed as it is. A bytearray is not to be used any more afterwards.
+        The batch gets the producer's identity and keeps its compression. Do not use a bytearray after passing it.
         """
         given = given_batch(batch)
         with self._changed:
@@ -170,7 +172,7 @@ class Producer(AnyProducer):
         return delivery
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions the topic has; waits for what the brokers say of it, at most `max_block_ms`."""
+        """Return the number of partitions of the topic; waits for metadata for at most `max_block_ms`."""
 
         def count() -> int | None:
             self._check_usable()
@@ -193,7 +195,7 @@ class Producer(AnyProducer):
         partition: int | None,
         timestamp: int,
     ) -> Appended | None:
-        """None if it must be tried again after something changed."""
+        """Append the record; None if the caller must retry after a change."""
         if self._is_closing or self._fault is not None:
             self._check_usable()
         if self._transactions is not None:
@@ -204,19 +206,19 @@ class Producer(AnyProducer):
             return None
 
     def _wait_for(self, topic: str, attempt: Callable[[], T | None]) -> T:
-        """The result of an attempt that had one: at once, or after something changed."""
+        """Return the result of `attempt`: at once, or after a change."""
         began_ms = self._clock.monotonic_ms()
         while (found := attempt()) is None:
             self._session.network.wake()
             waited_ms = self._clock.monotonic_ms() - began_ms
-            self._refuse_hopeless(self._session.cluster, self._session.engine.trouble, topic, waited_ms)
-            self._changed.wait(max(0.001, self._patience_ms(waited_ms) / 1000))
+            self._raise_if_unusable(self._session.cluster, self._session.engine.trouble, topic, waited_ms)
+            self._changed.wait(max(0.001, self._recheck_ms(waited_ms) / 1000))
         return found
 
     # Transactions
 
     def transaction(self) -> Transaction:
-        """`with producer.transaction():` all that is sent inside is committed at the end, or aborted by an error."""
+        """`with producer.transaction():` commits the records sent inside at the end, or aborts them on an error."""
         transactions = self._require_transactions()
         if transactions.is_new:
             self._run(transactions.initialize, self.config.max_block_ms)
@@ -227,7 +229,9 @@ class Producer(AnyProducer):
         return Transaction(self)
 
     def adopt(self, prepared: PreparedTransaction) -> Transaction:
-        """Write in a transaction that was handed over before anything was written; to commit, abort or hand over."""
+        """Write in a transaction that another producer handed over before writing anything; then commit, abort or hand
+        it over.
+        """
         self._run(partial(self._require_transactions().adopt, prepared), self.config.max_block_ms)
         return Transaction(self)
 
@@ -250,21 +254,25 @@ class Producer(AnyProducer):
         self._run(partial(transactions.end, commit=commit), self.config.max_block_ms)
 
     def _await_calls(self, are_done: Callable[[], bool]) -> None:
-        """What Ctrl-C came upon goes on without those who waited for it."""
+        """Wait for calls that continue after Ctrl-C interrupted the thread that waited for them."""
         if not self._changed.wait_for(lambda: are_done() or self._fault is not None, self.config.max_block_ms / 1000):
-            raise DeadlineExceeded(f"the coordinator did not answer in {self.config.max_block_ms:g} ms")
+            raise DeadlineExceeded(
+                f"the coordinator did not respond in {self.config.max_block_ms:g} ms; check that its broker is running"
+            )
 
     def give_up_transaction(self) -> None:
-        """Abort what is open; an end that Ctrl-C came upon is left to be one.
+        """Abort the open transaction; an end that Ctrl-C interrupted is left to complete.
 
-        Whatever is wrong with the abort, the error that led to it matters more.
+        An error of the abort is only logged: the error that led to it matters more.
         """
         transactions = self._require_transactions()
         try:
             if transactions.is_begun and not transactions.is_ending:
                 self.end_transaction(commit=False)
         except ClientError as error:
-            logger.warning("a transaction was left to its time-out: %s", error)
+            logger.warning(
+                "the transaction could not be aborted; the coordinator aborts it after its timeout: %s", error
+            )
 
     def hand_over_transaction(self) -> PreparedTransaction:
         transactions = self._require_transactions()
@@ -273,7 +281,7 @@ class Producer(AnyProducer):
             return transactions.hand_over()
 
     def _run(self, make: Callable[[], Operation[T]], timeout_ms: float) -> T:
-        """Have the producer's thread do it, and wait for its end; it is only made if that may be waited for."""
+        """Run an operation in the producer's thread and wait for its end; it is created only if waiting is allowed."""
         outcome: list[Any] = []
 
         def ended(result: Any) -> None:
@@ -293,13 +301,13 @@ class Producer(AnyProducer):
         result: T = outcome[0]
         return result
 
-    # Life
+    # Closing
 
     @named_timeout
     def flush(self, *, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
-        """Wait until every record handed over is delivered or given up, and the callbacks that tell of it have run.
+        """Wait until every record is delivered or has failed and its callbacks have run.
 
-        `Delivery.result` says which.
+        `Delivery.result` returns the result.
         """
         self._changed.refuse_callbacks("flush its producer")
         with self._changed:
@@ -314,11 +322,11 @@ class Producer(AnyProducer):
 
     def _is_flushed(self) -> bool:
         core = self._core
-        return self._fault is not None or not (core.unsettled() or core.settled or self._is_calling)
+        return self._fault is not None or not (core.incomplete_count() or core.settled or self._is_calling)
 
     @named_timeout
     def close(self, *, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
-        """Deliver what was handed over, then stop; what is not delivered by then is given up."""
+        """Deliver the pending records, then stop; records that are not delivered in time fail."""
         if self._is_closing or not self._session.is_own_process():
             return
         self._changed.refuse_callbacks("close its producer")
@@ -335,8 +343,8 @@ class Producer(AnyProducer):
                 self._core.abandon(ClientClosed("the producer was closed before the record was delivered"))
                 callbacks = self._settle()
             self._call(callbacks)
-            self._say_what_was_given_up()
-            with self._changed:  # Those who wait for an operation are told of its end.
+            self._log_failed_records()
+            with self._changed:  # Notify the threads that wait for an operation.
                 self._session.close()
             if self._telemetry is not None:
                 self._telemetry.closed(self)
@@ -348,41 +356,45 @@ class Producer(AnyProducer):
         self.close()
 
     def metrics(self) -> dict[str, float]:
-        """Counters since the producer was made."""
+        """Return the counters since the producer was created."""
         with self._changed:
             return {**self._session.links.counters(), **self._core.counters()}
 
     def _check_usable(self) -> None:
         if self._fault is not None:
-            raise ClientClosed(f"the producer stopped: {self._fault!r}; make a new one") from self._fault
+            raise ClientClosed(f"the producer stopped: {self._fault!r}; create a new one") from self._fault
         if self._is_closing:
-            raise ClientClosed("the producer was closed: make a new one")
+            raise ClientClosed("the producer is closed; create a new one")
         if not self._session.is_own_process():
             raise ClientClosed(FORKED)
 
-    def _hurry(self) -> bool:
-        """The program ends: send what waits. False if there is nothing to wait for."""
+    def _send_remaining(self) -> bool:
+        """Send everything at once because the program ends; return False if there is nothing to wait for."""
         if not self._session.is_own_process():
             return False
         with self._changed:
-            if self._fault is not None or self._is_closing or not self._core.unsettled():
+            if self._fault is not None or self._is_closing or not self._core.incomplete_count():
                 return False
             self._core.fill()
         self._session.network.wake()
         return True
 
     def _leave(self, timeout_ms: float) -> None:
-        """The program ends; what cannot be delivered is told by the log."""
+        """Log the records that could not be delivered before the program ends."""
         try:
             self.close(timeout_ms=timeout_ms)
         except ClientError as error:
-            logger.warning("the program ends, and records of a producer that was not closed are lost: %s", error)
+            logger.warning(
+                "the program ends, and records of a producer that was not closed are lost; call "
+                "close() or flush() before: %s",
+                error,
+            )
 
     def _turn(self, events: Iterable[Any], *, is_last: bool) -> float | None:
         try:
             self._hear(events)
             if self._is_closing:
-                return None  # Perhaps a callback took longer than the close waited, and the connections are gone.
+                return None  # Perhaps a callback took longer than the close waited, and the connections are closed.
             with self._changed:
                 if is_last:
                     self._core.fill()
@@ -416,22 +428,22 @@ class Producer(AnyProducer):
             self._changed.notify_all()
 
     def _end(self) -> None:
-        """Nobody has it any more, and all is delivered or given up."""
-        self._say_what_was_given_up()
+        """Stop when the application no longer references the producer and every record is delivered or has failed."""
+        self._log_failed_records()
         with self._changed:
             self._is_closing = True
             self._session.close()
 
     def __del__(self) -> None:
-        """Its thread gets it, to deliver what is left."""
+        """Hand the producer to its thread, which delivers the remaining records."""
         thread = getattr(self, "_thread", None)
         if thread is not None and thread.is_alive() and self._session.is_own_process() and not self._session.is_closed:
-            _unclosed[id(self)] = self  # The collector of cycles has taken it out.
+            _unclosed[id(self)] = self  # The garbage collector has removed it.
             self._forgotten.append(self)
             self._session.network.wake()
 
     def _settle(self) -> list[Callable[[], None]]:
-        """Tell those who wait for batches that are done; the callbacks of them are for outside of the lock."""
+        """Notify the waiters of completed batches; their callbacks run outside the lock."""
         settled = self._core.settled
         if not settled:
             return []

@@ -1,4 +1,4 @@
-"""The thread of a producer: it sends and receives while the producer is there, and delivers what one left behind."""
+"""The thread of a producer: it sends and receives while the producer exists, and delivers the records left behind."""
 
 import weakref
 from collections import deque
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 
 FORGOTTEN_LOOK_S = 0.01
 FORGOTTEN_LOOKS_MAX = 1_000
-"""How often a producer is looked for that is about to be handed over."""
+"""Attempts to find a producer that is about to be handed over to its thread."""
 
 
 class Driven(Protocol):
     def _turn(self, events: Iterable[Any], *, is_last: bool) -> float | None:
-        """Do what is due; how many milliseconds to wait for the network then, None at the end.
+        """Do what is due; return the milliseconds to wait for the network, or None at the end.
 
-        With `is_last` nobody gives it anything more: it ends when all is delivered or given up.
+        With `is_last` no more records come: it ends when all are delivered or have failed.
         """
 
     def _stop(self, fault: BaseException) -> None: ...
 
 
 def drive(owner: "weakref.ref[Driven]", forgotten: deque[Driven], network: RealNetwork, _links: "Links") -> None:
-    """Until it is closed. A producer that nobody has any more puts itself among the forgotten.
+    """Run until the producer is closed. A producer without references is put among the forgotten ones.
 
-    The links are only held: the collector of cycles closes sockets that it finds together with a producer, although
-    that one lives on.
+    This thread holds the links only to keep them alive: the garbage collector would close the sockets it finds together
+    with a producer, although the producer lives on.
     """
     kept: Driven | None = None
     events: Iterable[Any] = ()
@@ -41,7 +41,7 @@ def drive(owner: "weakref.ref[Driven]", forgotten: deque[Driven], network: RealN
         wait_ms = driven._turn(events, is_last=kept is not None) if driven is not None else None
         if wait_ms is None:
             return
-        del driven  # Else this thread would keep it alive.
+        del driven  # Otherwise this thread would keep it alive.
         try:
             events = network.poll(wait_ms)
         except BaseException as fault:
@@ -52,7 +52,7 @@ def drive(owner: "weakref.ref[Driven]", forgotten: deque[Driven], network: RealN
 
 
 def _handed_over(forgotten: deque[Driven]) -> Driven | None:
-    """The collector of cycles takes the reference away a moment before."""
+    """Return the producer if it was handed over: the garbage collector clears the reference a moment before."""
     for _ in range(FORGOTTEN_LOOKS_MAX):
         if forgotten:
             return forgotten.popleft()

@@ -1,10 +1,10 @@
-"""Ranges of partitions as the bytes of their batches, for those who decode them in their own way.
+"""Fetch ranges of partitions as the bytes of their batches, for callers with their own decoder.
 
     with RawFetcher("127.0.0.1:9092", isolation_level="read_committed") as fetcher:
         for piece in fetcher.fetch({("orders", 0): (0, 5_000)}):
             piece.partition, piece.data, piece.begin, piece.end, piece.aborted
 
-Nothing runs in the background: the next fetches are on their way while the caller works on a piece.
+Nothing runs in the background: the next fetches are in flight while the caller works on a piece.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ HELD_BYTES_MAX = 64 * 1024 * 1024
 
 
 class RawFetcher:
-    """For one thread; not across a fork. Its connections stay open from one `fetch` to the next."""
+    """For one thread; not across a fork. Its connections stay open between calls of `fetch`."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class RawFetcher:
         config: ConsumerConfig | Mapping[str, Any] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        """Options are those of `ConsumerConfig`, as far as they are about connections and fetches."""
+        """Options are those of `ConsumerConfig` that concern connections and fetches."""
         self.config: ConsumerConfig = resolve_config(ConsumerConfig, config, bootstrap_servers, options)
         self._session = Session(self.config)
 
@@ -46,16 +46,16 @@ class RawFetcher:
         held_bytes_max: int = HELD_BYTES_MAX,
         topic_ids: Mapping[str, bytes] | None = None,
     ) -> Iterator[FetchedBytes]:
-        """All that is in these ranges (the first offset, and the one behind the last), in order in each partition.
+        """Yield everything in these ranges (first offset, end offset), in order within each partition.
 
         Offsets may be missing, as after compaction, and a range may have no piece at all. `timeout_ms` is the longest
-        time without progress; `held_bytes_max` bounds what is fetched ahead, where one batch is not larger than that.
-        Where ids are given, a topic that was deleted and created again meanwhile is an error, `TopicRecreated`.
+        time without progress; `held_bytes_max` limits the bytes fetched ahead, unless a single batch is larger. If
+        topic ids are given, a topic that was deleted and created again meanwhile raises `TopicRecreated`.
         """
         wanted = {TopicPartition(*place): (start, end) for place, (start, end) in ranges.items()}
         for place, (start, end) in wanted.items():
             if not 0 <= start <= end:
-                raise InvalidArgument(f"a range goes from an offset to one not before it, not from {start} to {end}")
+                raise InvalidArgument(f"a range ends at or after its start; {start} to {end} does not")
             if not isinstance(place.topic, str) or not isinstance(place.partition, int):
                 raise InvalidArgument(f"a partition is a topic and a number, not {place!r}")
         self._session.check_usable()
@@ -80,11 +80,11 @@ class RawFetcher:
                     steps, deadline_ms = reader.steps_count, now_ms + timeout_ms
                 piece = reader.take()
                 if piece is not None:
-                    session.turn(now_ms)  # The next fetch leaves before the caller works on this piece.
+                    session.turn(now_ms)  # The next fetch is sent before the caller works on this piece.
                     yield piece
                     deadline_ms = session.clock.monotonic_ms() + timeout_ms
                 elif now_ms >= deadline_ms:
-                    raise DeadlineExceeded(f"nothing new in {timeout_ms:g} ms of {reader.unread()}: {self._trouble()}")
+                    raise DeadlineExceeded(f"no progress in {timeout_ms:g} ms on {reader.unread()}: {self._trouble()}")
                 else:
                     session.turn(deadline_ms)
         finally:
@@ -94,7 +94,7 @@ class RawFetcher:
         trouble = self._session.engine.trouble
         if trouble is not None:
             return str(trouble)
-        return "the log ends before, a transaction in it is open, or its broker does not get it from remote storage"
+        return "the log ends before, a transaction in it is open, or its broker cannot read it from remote storage"
 
     def close(self) -> None:
         self._session.close()

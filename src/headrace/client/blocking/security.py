@@ -1,11 +1,11 @@
-"""Security from the config: TLS around a transport, and the SASL exchange of each connection. Serves all fronts."""
+"""Security from the config: TLS around a transport, and the SASL exchange of each connection. Used by all fronts."""
 
 import ssl
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from headrace.client.config import ClientConfig
-from headrace.client.core.authentication import Exchange, OAuthBearerExchange, PlainExchange, ScramExchange
+from headrace.client.core.authentication import OAuthBearerExchange, PlainExchange, SaslExchange, ScramExchange
 from headrace.client.core.link import Security
 from headrace.client.errors import AuthenticationFailed, InvalidArgument
 from headrace.ports.disk import Buffer, Slice
@@ -13,10 +13,10 @@ from headrace.ports.entropy import Entropy
 from headrace.ports.network import Transport
 
 RAW_BYTES = 64 * 1024
-"""Taken off the network at once; what it decrypts to is never more."""
+"""Bytes read from the network at a time; they never decrypt to more."""
 
 PLAIN_BYTES_MAX = 16 * 1024
-"""Encrypted at once: one record of TLS."""
+"""Bytes encrypted at a time: one TLS record."""
 
 
 def make_security(config: ClientConfig, entropy: Entropy) -> Security:
@@ -39,22 +39,22 @@ def _context(config: ClientConfig) -> ssl.SSLContext:
                 config.ssl_certificate_location, config.ssl_key_location, password=config.ssl_key_password
             )
     except (OSError, ssl.SSLError) as error:
-        raise InvalidArgument(f"the certificates cannot be used: {error}; look at the ssl_ settings") from error
+        raise InvalidArgument(f"the certificates cannot be used: {error}; check the ssl_ settings") from error
     return context
 
 
-def _exchange_maker(config: ClientConfig, entropy: Entropy) -> Callable[[], Exchange]:
+def _exchange_maker(config: ClientConfig, entropy: Entropy) -> Callable[[], SaslExchange]:
     mechanism = config.sasl_mechanism
     if mechanism == "OAUTHBEARER":
         token = config.sasl_oauth_token
         if token is None:
-            raise InvalidArgument("OAUTHBEARER needs sasl_oauth_token, a function that gives a token")
+            raise InvalidArgument("OAUTHBEARER needs sasl_oauth_token, a function that returns a token")
         return lambda: OAuthBearerExchange(token)
     username, password = config.sasl_username, config.sasl_password
     if username is None or password is None:
         raise InvalidArgument(f"{mechanism} needs sasl_username and sasl_password")
 
-    def make() -> Exchange:
+    def make() -> SaslExchange:
         if mechanism == "PLAIN":
             return PlainExchange(username, password)
         return ScramExchange(mechanism, username, password, entropy.random_bytes)
@@ -63,7 +63,7 @@ def _exchange_maker(config: ClientConfig, entropy: Entropy) -> Callable[[], Exch
 
 
 class TlsTransport:
-    """A Transport around another, with everything encrypted in between."""
+    """A Transport that encrypts everything it passes to another one."""
 
     def __init__(self, inner: Transport, context: ssl.SSLContext, host: str) -> None:
         self.token = inner.token
@@ -79,7 +79,7 @@ class TlsTransport:
         return bool(self._unsent) or (has_more and (self._is_secure or not self._has_begun))
 
     def flush(self) -> None:
-        """Hand the encrypted bytes over, as many as go."""
+        """Send as many of the encrypted bytes as possible."""
         if self._outgoing.pending:
             self._unsent += self._outgoing.read()
         while self._unsent:
@@ -97,7 +97,7 @@ class TlsTransport:
         return count
 
     def recv_into(self, buffer: memoryview, /) -> int:
-        """Everything that was taken off the network is given, for nobody would tell of the rest."""
+        """Return all bytes that were read from the network, because no event would announce the rest."""
         filled = 0
         while filled < len(buffer):
             try:
@@ -121,7 +121,9 @@ class TlsTransport:
         return filled
 
     def _take(self, *, has_some: bool) -> bool:
-        """Take bytes off the network; False when there are none for now, which is an error only without any before."""
+        """Read bytes from the network; return False when there are none for now, which is an error only at the first
+        read.
+        """
         try:
             count = self._inner.recv_into(self._raw)
         except BlockingIOError:
@@ -130,14 +132,16 @@ class TlsTransport:
             raise
         if count == 0:
             if not self._is_secure:
-                raise OSError("the broker closed the connection during the TLS handshake: does it speak TLS?")
+                raise OSError(
+                    "the broker closed the connection during the TLS handshake; check that this listener uses TLS"
+                )
             self._incoming.write_eof()
             return False
         self._incoming.write(self._raw[:count])
         return True
 
     def _proceed(self) -> None:
-        """The handshake, as far as it goes."""
+        """Continue the handshake as far as possible."""
         if self._is_secure:
             return
         self._has_begun = True
@@ -164,7 +168,7 @@ class TlsTransport:
 def _trouble(peer_address: str, error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return (
-            f"the certificate of {peer_address} is not trusted ({error.verify_message}): "
-            "set ssl_ca_location to the certificate of its authority"
+            f"the certificate of {peer_address} is not trusted ({error.verify_message}): set ssl_ca_location "
+            "to the certificate of its authority"
         )
-    return f"no TLS connection to {peer_address} ({error.reason or error}): does this listener speak TLS?"
+    return f"the TLS connection to {peer_address} failed ({error.reason or error}); check that this listener uses TLS"

@@ -1,4 +1,4 @@
-"""One client's network in a thread that waits: the real ports around the core's engine."""
+"""One client's network for blocking calls: the real ports around the core's engine."""
 
 import logging
 import os
@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from headrace.client.config import ClientConfig
 from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.engine import Engine
+from headrace.client.core.engine import ClientEngine
 from headrace.client.core.link import PLAINTEXT, Security
 from headrace.client.errors import ClientClosed
 from headrace.client.link_factory import make_links
@@ -20,7 +20,7 @@ logger = logging.getLogger("headrace.client")
 
 
 def security_of(config: ClientConfig, entropy: RealEntropy) -> Security:
-    """TLS and SASL are imported by those who use them: it takes longer than all the rest."""
+    """Create TLS and SASL only if they are configured: importing them takes longer than everything else."""
     if config.security_protocol == "PLAINTEXT":
         return PLAINTEXT
     from headrace.client.blocking.security import make_security
@@ -29,7 +29,7 @@ def security_of(config: ClientConfig, entropy: RealEntropy) -> Security:
 
 
 class Session:
-    """Not for several threads at once; only `network.wake` may be called from another."""
+    """Not for several threads at once; only `network.wake` may be called from another thread."""
 
     def __init__(self, config: ClientConfig) -> None:
         self.cluster = Cluster(age_ms_max=config.metadata_max_age_ms)
@@ -48,10 +48,10 @@ class Session:
             security=security,
             tell=logger.info,
         )
-        self.engine = Engine(self.links, self.clock)
+        self.engine = ClientEngine(self.links, self.clock)
 
     def run(self, operation: Operation[T], timeout_ms: float) -> T:
-        """Drive the operation, and all else that is due, until it returns, raises, or the time is over."""
+        """Drive the operation, and everything else that is due, until it returns, raises, or times out."""
         self.check_usable()
         deadline_ms = self.clock.monotonic_ms() + timeout_ms
         self.links.turn(0)  # A connection that the broker closed meanwhile is noticed before it is used.
@@ -65,7 +65,7 @@ class Session:
         return result
 
     def turn(self, until_ms: float) -> None:
-        """Send what is due, then wait for the network, at most until then."""
+        """Send what is due, then wait for the network, at most until the given time."""
         wakeup_ms = self.engine.step()
         try:
             self.links.turn(max(0.0, min(wakeup_ms, until_ms) - self.clock.monotonic_ms()))
@@ -75,12 +75,12 @@ class Session:
 
     def check_usable(self) -> None:
         if self.is_closed:
-            raise ClientClosed("this client was closed: make a new one")
+            raise ClientClosed("this client is closed; create a new one")
         self.check_own_process()
 
     def check_own_process(self) -> None:
         if not self.is_own_process():
-            raise ClientClosed("a client does not survive a fork: make one in each process, after the fork")
+            raise ClientClosed("a client does not survive a fork: create one in each process, after the fork")
 
     def is_own_process(self) -> bool:
         return self.process_id == os.getpid()
@@ -89,6 +89,6 @@ class Session:
         if not self.is_closed:
             self.is_closed = True
             if self.is_own_process():
-                self.engine.stop(ClientClosed("the client was closed before the answer came"))
+                self.engine.stop(ClientClosed("the client was closed before the response arrived"))
                 self.links.close()
             self.network.close()

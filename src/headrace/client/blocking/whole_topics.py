@@ -1,4 +1,4 @@
-"""A topic from its beginning to what is its end now, for those who want all of it and then no more."""
+"""Read a topic from its beginning to its current end, and then stop."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -12,13 +12,13 @@ from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
 
 QUIET_SECONDS_MAX = 30.0
-"""A topic of which nothing comes for so long, though its end is not reached, is given up."""
+"""Time without a record, before the end of the topic is reached, after which reading fails."""
 POLL_MS = 200
 POLL_RECORDS_MAX = 10_000
 
 
 def read_topic(settings: Mapping[str, Any], topic: str) -> Iterator[ConsumerRecord]:
-    """All committed records; none of a topic that is not there."""
+    """Yield all committed records; none if the topic does not exist."""
     with Admin(config=settings) as admin:
         (described,) = admin.topics([topic])
     if described.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -37,5 +37,8 @@ def read_topic(settings: Mapping[str, Any], topic: str) -> Iterator[ConsumerReco
             if records:
                 deadline = time.monotonic() + QUIET_SECONDS_MAX
             elif time.monotonic() > deadline:
-                raise ClientError(f'topic "{topic}" was not read to its end: nothing came in {QUIET_SECONDS_MAX:g} s')
+                raise ClientError(
+                    f'topic "{topic}" could not be read to its end: no record arrived in '
+                    f"{QUIET_SECONDS_MAX:g} s; check that its brokers are running"
+                )
             yield from (record for record in records if record.offset < ends[TopicPartition(topic, record.partition)])

@@ -1,1 +1,1 @@
-"""The client without a clock or a socket: what to send next, and what the answers mean."""
+"""The client without a clock or a socket: it decides which requests to send and interprets the responses."""

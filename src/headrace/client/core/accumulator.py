@@ -1,7 +1,7 @@
-"""Records on their way into batches: which partition, which batch, and whether there is room.
+"""Collect records into batches: choose the partition and the batch, and limit the buffered bytes.
 
-Every partition has a line of batches. The youngest of a line is filled until it is full or its time has come; when it
-is sent is not decided here.
+Every partition has a queue of batches. The youngest batch is filled until it is full or its linger time has passed;
+this module does not decide when it is sent.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.partitioners import Choose, partition_for_key
-from headrace.client.core.produced_batches import EncodedBatch, PartitionLine, ProducedBatch, record_bytes_bound
+from headrace.client.core.produced_batches import PartitionQueue, PreEncodedBatch, ProducedBatch, record_bytes_bound
 from headrace.client.errors import BufferFull, InvalidArgument
 from headrace.model.ids import TopicPartition
 from headrace.wire.records.compression import Compression
@@ -30,7 +30,7 @@ class ProducerSettings:
     request_bytes_max: int = 1024 * 1024
     buffer_bytes_max: int = 32 * 1024 * 1024
     requests_in_flight_max: int = 5
-    """Per broker, and batches per partition; five is what an idempotent producer may have (KIP-98)."""
+    """Requests per broker, and batches per partition; an idempotent producer may have five (KIP-98)."""
 
     request_timeout_ms: int = 30_000
     delivery_timeout_ms: float = 120_000
@@ -41,11 +41,11 @@ class Appended(NamedTuple):
     batch: ProducedBatch
     place: int
     due_ms: float
-    """When `poll` has something to do because of it: NOW as the batch is full, its time as it is new, or never."""
+    """When `poll` has something to do for the batch: NOW if it is full, a time if it is new, or never."""
 
 
 class Accumulator:
-    """`choose` gives a number below its argument; it spreads records without a key over the partitions."""
+    """`choose` returns a number below its argument; it spreads records without a key over the partitions."""
 
     def __init__(
         self,
@@ -55,8 +55,8 @@ class Accumulator:
         *,
         partitioner: Choose | None = None,
     ) -> None:
-        """`partitioner` is asked for every record without a partition; None: by the key, or in sticky batches."""
-        self.lines: dict[TopicPartition, PartitionLine] = {}
+        """`partitioner` is called for every record without a partition; None: by the key, or in sticky batches."""
+        self.lines: dict[TopicPartition, PartitionQueue] = {}
         self.buffered_bytes = 0
         self._settings = settings
         self._cluster = cluster
@@ -64,7 +64,7 @@ class Accumulator:
         self._partitioner = partitioner
         self._sticky: dict[str, int] = {}
         self._filling: dict[str, ProducedBatch] = {}
-        """Of each topic the batch that records without a key go to."""
+        """The batch of each topic that takes records without a key."""
         self._next_number = 0
 
     def append(
@@ -77,14 +77,16 @@ class Accumulator:
         headers: Sequence[tuple[str, bytes | None]],
         now_ms: float,
     ) -> Appended | None:
-        """The record's batch and its place there; None if the topic is not known yet (it is asked for)."""
+        """Append the record; return its batch and its index there, or None if the topic is not known yet (it is
+        requested).
+        """
         try:
             size = record_bytes_bound(key, value, headers)
         except (TypeError, ValueError):
-            raise InvalidArgument(f"headers are pairs of text and bytes or None, not {headers!r}") from None
+            raise InvalidArgument(f"headers are pairs of a string and bytes or None, not {headers!r}") from None
         settings = self._settings
         if key is None and partition is None:
-            # What a producer does all the time: another record without a key for the batch that is being filled.
+            # The common case: another record without a key for the batch that is being filled.
             filling = self._filling.get(topic)
             if filling is not None and not filling.is_full and self.buffered_bytes + size <= settings.buffer_bytes_max:
                 builder = filling.builder
@@ -110,13 +112,13 @@ class Accumulator:
         return self._add(batch, size, timestamp, key, value, headers, due_ms)
 
     def append_batch(self, topic: str, partition: int, given: bytearray, count: int, now_ms: float) -> Appended | None:
-        """A finished batch of so many records, which is taken over and not checked here; else as `append`."""
+        """Append a finished batch of `count` records, which is not checked or copied here; otherwise as `append`."""
         partitions_count = self._admit(topic, len(given))
         if not partitions_count:
             return None
         place, line = self._line(topic, partition, partitions_count)
         self._next_number += 1
-        batch = EncodedBatch(
+        batch = PreEncodedBatch(
             place,
             self._next_number,
             given,
@@ -131,12 +133,13 @@ class Accumulator:
         return Appended(batch, 0, NOW)
 
     def _admit(self, topic: str, size: int) -> int | None:
-        """How many partitions the topic has, if that is known; raises if so many bytes cannot be taken."""
+        """Return the number of partitions of the topic, if known; raises if that many bytes cannot be accepted."""
         settings = self._settings
         if size > settings.request_bytes_max:
             raise InvalidArgument(
-                f"a record of about {size} bytes is larger than max_request_size={settings.request_bytes_max}: "
-                "send it in parts or raise the limit here and max.message.bytes at the topic"
+                f"a record of about {size} bytes is larger than "
+                f"max_request_size={settings.request_bytes_max}: send it in parts, or raise this limit and "
+                "max.message.bytes of the topic"
             )
         count = self._cluster.partition_count(topic)
         if not count:
@@ -148,13 +151,13 @@ class Accumulator:
             raise BufferFull(f"{self.buffered_bytes} bytes wait to be sent, buffer_memory={settings.buffer_bytes_max}")
         return count
 
-    def _line(self, topic: str, partition: int, count: int) -> tuple[TopicPartition, PartitionLine]:
+    def _line(self, topic: str, partition: int, count: int) -> tuple[TopicPartition, PartitionQueue]:
         if not isinstance(partition, int) or not 0 <= partition < count:
-            raise InvalidArgument(f"topic {topic!r} has the partitions 0 to {count - 1}, there is no {partition!r}")
+            raise InvalidArgument(f"topic {topic!r} has partitions 0 to {count - 1}, not {partition!r}")
         place = TopicPartition(topic, partition)
         line = self.lines.get(place)
         if line is None:
-            line = self.lines[place] = PartitionLine()
+            line = self.lines[place] = PartitionQueue()
         return place, line
 
     def _add(
@@ -191,12 +194,12 @@ class Accumulator:
         if self._partitioner is not None:
             chosen = self._partitioner(topic, key, count)
             if not isinstance(chosen, int):
-                raise InvalidArgument(f"the partitioner gave {chosen!r} for topic {topic!r}, not a number")
+                raise InvalidArgument(f"the partitioner returned {chosen!r} for topic {topic!r}, which is not a number")
             return chosen
         return self._sticky_partition(topic, count, size) if key is None else partition_for_key(key, count)
 
     def _sticky_partition(self, topic: str, count: int, size: int) -> int:
-        """The partition whose batch is being filled; another one when that batch is gone (KIP-480)."""
+        """Return the partition whose batch is being filled; another one when that batch is gone (KIP-480)."""
         current = self._sticky.get(topic)
         if current is not None and current < count:
             line = self.lines.get(TopicPartition(topic, current))
@@ -209,11 +212,11 @@ class Accumulator:
         return chosen
 
     def fill(self) -> None:
-        """Wait for no more records: every batch is sent as soon as it can be."""
+        """Stop lingering: every batch is sent as soon as possible."""
         for line in self.lines.values():
             if line.waiting:
                 line.waiting[-1].is_full = True
 
     def release(self, batch: ProducedBatch) -> None:
-        """The room that a batch took is free again."""
+        """Free the buffer space of a batch."""
         self.buffered_bytes -= batch.builder.plain_bytes - HEADER_SIZE

@@ -1,6 +1,6 @@
-"""The client's side of SASL: the bytes to send first, and the answers to what comes back.
+"""The client side of SASL: the first bytes to send, and the responses to the broker's challenges.
 
-PLAIN, SCRAM (by scramp) and OAUTHBEARER. Each exchange serves one connection; nothing here waits or knows a socket.
+PLAIN, SCRAM (by scramp) and OAUTHBEARER. Each exchange serves one connection; nothing here waits or uses a socket.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from headrace.client.errors import AuthenticationFailed
 NONCE_BYTES = 18
 
 
-class Exchange(Protocol):
+class SaslExchange(Protocol):
     mechanism: str
 
     def first(self) -> bytes: ...
     def respond(self, challenge: bytes) -> bytes | None:
-        """What to send next, or None when the exchange is over; raises AuthenticationFailed."""
+        """Return the bytes to send next, or None when the exchange is over; raises AuthenticationFailed."""
 
 
 class PlainExchange:
@@ -36,7 +36,7 @@ class ScramExchange:
     """Both sides prove that they know the password; neither sends it."""
 
     def __init__(self, mechanism: str, username: str, password: str, random_bytes: Callable[[int], bytes]) -> None:
-        import scramp  # costs a start of 20 ms, which only those pay who use it
+        import scramp  # the import takes 20 ms, which only users of SCRAM pay
 
         self.mechanism = mechanism
         nonce = random_bytes(NONCE_BYTES).hex()
@@ -57,7 +57,7 @@ class ScramExchange:
             self._has_proven = True
             message: str = self._client.get_client_final()
         except (self._error, UnicodeDecodeError) as error:
-            raise AuthenticationFailed(f"the broker does not prove that it knows the password: {error}") from error
+            raise AuthenticationFailed(f"the broker did not prove that it knows the password: {error}") from error
         return message.encode()
 
 
@@ -75,7 +75,7 @@ class OAuthBearerExchange:
         return f"n,,\x01auth=Bearer {token}\x01\x01".encode()
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """An empty answer is consent; anything else says what is wrong with the token (RFC 7628)."""
+        """Handle a challenge: an empty one means success; any other describes the fault of the token (RFC 7628)."""
         if challenge:
-            raise AuthenticationFailed(f"the broker refuses the token: {challenge.decode(errors='replace')}")
+            raise AuthenticationFailed(f"the broker refused the token: {challenge.decode(errors='replace')}")
         return None

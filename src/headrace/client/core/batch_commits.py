@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from headrace.client.batch_commits import BatchesDescription, BatchOutcome, BatchWriter, PooledWriter
-from headrace.client.core.admin.coordinators import CoordinatorKind, ask_coordinators
+from headrace.client.core.admin.coordinators import ask_coordinators
 from headrace.client.core.admin.routing import ATTEMPT_PAUSE_MS
-from headrace.client.core.calls import Api, Call, Operation, Pause
+from headrace.client.core.calls import ApiCodec, Call, Operation, Pause
 from headrace.client.core.cluster import Cluster
+from headrace.client.core.groups.coordinator import CoordinatorKind
 from headrace.client.errors import BatchFenced, BrokerError, BrokerUnreachable
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages import abort_batch as abort_api
@@ -92,7 +93,7 @@ def describe(cluster: Cluster, owner: str) -> Operation[BatchesDescription]:
     )
 
 
-def _ask(cluster: Cluster, owner: str, api: Api[Any, Any], request: Any, what: str) -> Operation[Any]:
+def _ask(cluster: Cluster, owner: str, api: ApiCodec[Any, Any], request: Any, what: str) -> Operation[Any]:
     """Send the request to the owner's coordinator, and again when the connection broke before the response."""
     for attempt in range(ATTEMPTS_MAX):
         try:

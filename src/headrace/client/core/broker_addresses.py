@@ -1,7 +1,7 @@
-"""Addresses of brokers: which ones a call for any broker may go to, and which ones are avoided for now.
+"""Broker addresses: the candidates for a call to any broker, and those in back-off.
 
-An address that refuses is avoided for a growing, spread back-off. Addresses that never refused come first, so that the
-bootstrap servers are tried when no known broker can be reached.
+An address that refuses a connection is avoided for a growing, randomised back-off. Addresses that never refused come
+first, so that the bootstrap servers are tried when no known broker can be reached.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from headrace.client.errors import BrokerUnreachable, ClientError
 RECONNECT_BACKOFF_MS = 50
 RECONNECT_BACKOFF_MS_MAX = 1_000
 JITTER_PER_MILLE = 200
-"""How far a back-off is spread, either way."""
+"""Jitter of a back-off, in both directions."""
 
 
 class _Refusal(NamedTuple):
@@ -24,7 +24,7 @@ class _Refusal(NamedTuple):
 
 
 class Addresses:
-    """The addresses of one client, as far as they are known."""
+    """The addresses that one client knows."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Addresses:
         tell: Callable[[str], object] | None,
     ) -> None:
         """`choose` and `tell` are those of `Links`."""
-        assert bootstrap, "at least one broker to begin with"
+        assert bootstrap, "at least one bootstrap server is needed"
         self._cluster = cluster
         self._choose = choose
         self._tell = tell
@@ -47,30 +47,32 @@ class Addresses:
     def of(self, node: int) -> Address:
         broker = self._cluster.brokers.get(node)
         if broker is None:
-            raise BrokerUnreachable(f"no address is known for broker {node}: it may be down")
+            raise BrokerUnreachable(f"the address of broker {node} is not known: the broker may be down")
         return Address(broker.host, broker.port)
 
     def all(self) -> list[Address]:
-        """Every address that a call for any broker may go to."""
+        """Return every address that a call for any broker may use."""
         known = [Address(broker.host, broker.port) for broker in self._cluster.brokers.values()]
         return list(dict.fromkeys([*known, *self._bootstrap]))
 
     def usable(self, now_ms: float) -> list[Address]:
-        """The addresses that are not avoided, those that never refused first."""
+        """Return the addresses that are not in back-off, those that never refused first."""
         return sorted((each for each in self.all() if self._retry_ms(each) <= now_ms), key=self._retry_ms)
 
     def next(self, now_ms: float) -> Address:
-        """The best address to connect to; when all are avoided, the one that is due first, which says why."""
+        """Return the best address to connect to; if all are in back-off, raise the error of the one that is due
+        first.
+        """
         return next(iter(self.usable(now_ms)), None) or min(self.all(), key=self._retry_ms)
 
     def check(self, address: Address, now_ms: float) -> None:
-        """Raise why the address is avoided, if it is."""
+        """Raise the error of the address if it is in back-off."""
         refusal = self._refusals.get(address)
         if refusal is not None and refusal.retry_ms > now_ms:
             raise refusal.error
 
     def refuse(self, address: Address, error: ClientError, now_ms: float) -> ClientError:
-        """Avoid the address for a while; returns the error."""
+        """Put the address into back-off; return the error."""
         before = self._refusals.get(address)
         self.failures_count += 1
         if before is None and self._tell is not None:
@@ -81,9 +83,9 @@ class Addresses:
         return error
 
     def reached(self, address: Address) -> None:
-        """The address answers: it is not avoided any more."""
+        """Note that the address responds: its back-off ends."""
         if self._refusals.pop(address, None) is not None and self._tell is not None:
-            self._tell(f"{address} is reached again")
+            self._tell(f"{address} can be reached again")
 
     def _retry_ms(self, address: Address) -> float:
         refusal = self._refusals.get(address)

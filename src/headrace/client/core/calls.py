@@ -1,8 +1,8 @@
-"""Requests as values: which API, what it carries, whom it is for; and operations, which are made of requests.
+"""Requests as values (API, message and target), and operations, which consist of requests.
 
-An operation is a generator: it yields the calls it wants answered, together, and gets their replies in the same order;
-or it yields a pause. Whoever drives it owns the sockets and the clock. So the routing and retrying of an operation is
-written once and serves every front.
+An operation is a generator: it yields calls, which are sent together, and receives their replies in the same order; or
+it yields a pause. The driver of an operation owns the sockets and the clock. So routing and retries of an operation are
+written once and serve every front.
 """
 
 from collections.abc import Callable, Generator
@@ -18,13 +18,13 @@ ResponseOut = TypeVar("ResponseOut", covariant=True)
 T = TypeVar("T")
 
 ANY_BROKER = -1
-"""The target of a call that every broker can answer."""
+"""The target of a call that any broker can serve."""
 
 VERSION_UNBOUNDED = 32_767
 
 
-class Api(Protocol[RequestIn, ResponseOut]):
-    """What a generated codec module offers."""
+class ApiCodec(Protocol[RequestIn, ResponseOut]):
+    """Interface of a generated codec module."""
 
     @property
     def API_KEY(self) -> int: ...
@@ -36,31 +36,31 @@ class Api(Protocol[RequestIn, ResponseOut]):
 
 
 class Call(NamedTuple):
-    api: Api[Any, Any]
+    api: ApiCodec[Any, Any]
     message: Any
     target: int = ANY_BROKER
     """A node id."""
 
     min_version: int = 0
     max_version: int = VERSION_UNBOUNDED
-    """The versions that can carry the message's meaning; the highest that both sides know is used."""
+    """The range of versions that can carry the message; the highest that both sides support is used."""
 
     is_answered: bool = True
-    """A Produce request with acks=0 has no response."""
+    """False for a Produce request with acks=0, which has no response."""
 
     wait_ms_max: int = 0
-    """How long the broker may hold the answer back on purpose, on top of the usual time-out."""
+    """Time for which the broker may delay the response on purpose, on top of the usual timeout."""
 
     lane: int = 0
-    """Calls of different lanes go over different connections, so that none waits behind another's long answer."""
+    """Calls of different lanes use different connections, so that none waits behind a slow response of another lane."""
 
 
 Reply = Any | ClientError
-"""The response message, or why there is none."""
+"""The response message, or the error."""
 
 
 class PendingCall(NamedTuple):
-    """A call to make; its reply and the time go to `completed`."""
+    """A call to send; its reply and the time are passed to `completed`."""
 
     call: Call
     completed: Callable[[Any, float], None]
@@ -75,14 +75,14 @@ Operation = Generator[Step, list[Any], T]
 
 
 def ask(
-    api: Api[Request, Response],
+    api: ApiCodec[Request, Response],
     message: Request,
     *,
     target: int = ANY_BROKER,
     min_version: int = 0,
     max_version: int = VERSION_UNBOUNDED,
 ) -> Operation[Response]:
-    """The operation of one call: its response, or the error raised."""
+    """Run one call as an operation: return its response or raise the error."""
     (reply,) = yield (Call(api, message, target, min_version, max_version),)
     if isinstance(reply, ClientError):
         raise reply

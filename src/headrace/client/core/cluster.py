@@ -1,7 +1,7 @@
-"""What the client knows of the cluster: brokers, topics, leaders; and when to ask again.
+"""Cluster metadata of the client: brokers, topics and leaders, and when to refresh it.
 
-Knowledge comes in whole from Metadata responses. It is asked for again when it is old, when an error says that it is
-wrong, and for topics that are not known yet, but not more often than a back-off allows.
+Metadata responses replace it as a whole. It is refreshed when it is old, when an error shows that it is wrong, and for
+topics that are not known yet, but not more often than a back-off allows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,15 +25,15 @@ AGE_MS_MAX = 300_000
 METADATA_BACKOFF_MS = 100
 UNKNOWN_TOPIC_BACKOFF_MS_MAX = 1_000
 QUICK_LOOKS_MAX = 5
-"""A topic that does not exist is looked for so often at the usual pace, then less and less often."""
+"""Lookups of a topic that does not exist at the usual interval, before the interval grows."""
 
 _DOUBLINGS_MAX = 10
 REBOOTSTRAPS_MAX = 5
-"""How often one question begins anew with the bootstrap servers."""
+"""Limit on restarts of one request from the bootstrap servers."""
 
 
-class Endpoint(Protocol):
-    """Where a node is, as several answers say it."""
+class NodeEndpoint(Protocol):
+    """The address of a node, as several responses contain it."""
 
     @property
     def node_id(self) -> int: ...
@@ -44,7 +44,7 @@ class Endpoint(Protocol):
 
 
 class Cluster:
-    """`topics` of interest are added with `want`; without any, only the brokers are asked for."""
+    """`want` adds topics of interest; without any, only the brokers are requested."""
 
     def __init__(self, *, age_ms_max: float = AGE_MS_MAX, backoff_ms: float = METADATA_BACKOFF_MS) -> None:
         self.cluster_id: str | None = None
@@ -52,7 +52,7 @@ class Cluster:
         self.brokers: dict[int, Broker] = {}
         self.topics: dict[str, TopicDescription] = {}
         self.topic_errors: dict[str, ErrorCode] = {}
-        """Why a topic that was asked for is not among the topics."""
+        """The error of each requested topic that is not among the topics."""
         self._names: dict[TopicId, str] = {}
         self._partitions: dict[TopicPartition, PartitionDescription] = {}
         self._features: dict[str, int] = {}
@@ -66,10 +66,10 @@ class Cluster:
         self._is_wrong = True
         self._is_asking = False
         self._misses = 0
-        """Answers in a row that lacked a topic of interest."""
+        """Consecutive responses that lacked a topic of interest."""
 
     def want(self, topics: Iterable[str]) -> None:
-        """Keep these topics known."""
+        """Keep the metadata of these topics up to date."""
         new = set(topics) - self._wanted
         if new:
             self._wanted |= new
@@ -77,7 +77,7 @@ class Cluster:
             self._misses = 0
 
     def want_all(self) -> None:
-        """Keep every topic known, for those who choose among them by a pattern."""
+        """Keep the metadata of every topic up to date, for subscriptions by pattern."""
         if not self._wants_all:
             self._wants_all = self._is_wrong = True
 
@@ -85,11 +85,11 @@ class Cluster:
         return self._wants_all or bool(self._wanted)
 
     def mark_wrong(self) -> None:
-        """An answer contradicted what is known here, so ask again soon."""
+        """Note that a response contradicted the metadata, so that it is refreshed soon."""
         self._is_wrong = True
 
     def next_refresh_ms(self) -> float:
-        """The time at which `refresh` has a call to make."""
+        """Return the time at which `refresh` has a call to make."""
         if self._is_asking:
             return float("inf")
         if self._asked_ms is None:
@@ -103,7 +103,7 @@ class Cluster:
         return max(self._learned_ms + self._age_ms_max, self._asked_ms + self._backoff_ms)
 
     def refresh(self, now_ms: float, *, create_topics: bool = False) -> Call | None:
-        """The Metadata call that is due, if one is; its reply goes to `refreshed` or `refresh_failed`."""
+        """Return the Metadata call that is due, if any; its reply goes to `refreshed` or `refresh_failed`."""
         if now_ms < self.next_refresh_ms():
             return None
         self._asked_ms = now_ms
@@ -116,7 +116,7 @@ class Cluster:
         self._is_wrong = True
 
     def forget(self) -> None:
-        """What is known is of a cluster that is none any more: only the bootstrap servers are left (KIP-1102)."""
+        """Forget the metadata of a cluster that no longer exists; only the bootstrap servers remain (KIP-1102)."""
         self.cluster_id, self.controller_id = None, ANY_BROKER
         self.brokers, self.topics, self.topic_errors = {}, {}, {}
         self._names, self._partitions, self._features = {}, {}, {}
@@ -136,7 +136,7 @@ class Cluster:
         self.learn(response)
 
     def learn(self, response: metadata.MetadataResponse) -> None:
-        """Take over what the broker says; of a topic that moves, the newer leader epoch is kept (KIP-320)."""
+        """Apply a Metadata response; for a partition that moves, the newer leader epoch is kept (KIP-320)."""
         self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
         self.brokers = {b.node_id: Broker(b.node_id, b.host, b.port, b.rack) for b in response.brokers}
@@ -146,22 +146,22 @@ class Cluster:
         self._misses = self._misses + 1 if is_missed else 0
 
     def learn_features(self, epoch: int, features: Mapping[str, int]) -> None:
-        """The levels that the brokers agreed on; a broker that is behind does not take them back."""
+        """Apply the finalized feature levels; a broker that lags behind does not revert them."""
         if epoch >= self._features_epoch:
             self._features_epoch, self._features = epoch, dict(features)
 
     def feature(self, name: str) -> int:
-        """The level of a feature; 0 where nobody has it, or nobody was asked yet."""
+        """Return the level of a feature; 0 if the cluster does not have it or no broker was asked yet."""
         return self._features.get(name, 0)
 
-    def learn_endpoints(self, endpoints: Iterable[Endpoint]) -> None:
-        """Brokers that an answer or a coordinator told of, beside Metadata (KIP-951)."""
+    def learn_endpoints(self, endpoints: Iterable[NodeEndpoint]) -> None:
+        """Apply broker addresses from responses other than Metadata (KIP-951)."""
         for each in endpoints:
             rack = self.brokers[each.node_id].rack if each.node_id in self.brokers else None
             self.brokers[each.node_id] = Broker(each.node_id, each.host, each.port, rack)
 
     def learn_leader(self, partition: TopicPartition, leader: int, leader_epoch: int) -> bool:
-        """The leader that a refusal named; whether that is news which can be used (KIP-951)."""
+        """Apply the leader that an error response names; return whether it is new and usable (KIP-951)."""
         known = self._partitions.get(partition)
         if known is None or leader not in self.brokers or leader_epoch <= known.leader_epoch:
             return False
@@ -201,7 +201,7 @@ class Cluster:
         return len(known.partitions) if known is not None else None
 
     def leader(self, partition: TopicPartition) -> int | None:
-        """The node that leads the partition, if one does and its address is known."""
+        """Return the node that leads the partition, if there is one and its address is known."""
         known = self._partitions.get(partition)
         return known.leader if known is not None and known.leader in self.brokers else None
 
@@ -218,12 +218,12 @@ class Cluster:
 
 
 def is_foreign(response: metadata.MetadataResponse) -> bool:
-    """Whether the broker says that it is not of the cluster that we know."""
+    """Return whether the broker reports that it belongs to another cluster."""
     return response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED
 
 
 def metadata_call(topics: Iterable[str] | None, *, create_topics: bool = False) -> Call:
-    """Metadata of these topics; None asks for all of them."""
+    """Build a Metadata call for these topics; None requests all of them."""
     wanted = None if topics is None else tuple(metadata.MetadataRequestTopic(name=name) for name in topics)
     request = metadata.MetadataRequest(topics=wanted, allow_auto_topic_creation=create_topics)
     return Call(metadata, request, min_version=1)
@@ -234,7 +234,9 @@ def describe_topics(response: metadata.MetadataResponse) -> tuple[TopicDescripti
 
 
 def describe_topic(topic: "metadata.MetadataResponseTopic | DescribeTopicPartitionsResponseTopic") -> TopicDescription:
-    """Of an answer to Metadata, or of a page of partitions, which also says who may lead outside the ISR."""
+    """Describe a topic from a Metadata response, or from a page of partitions, which includes eligible leader
+    replicas.
+    """
     return TopicDescription(
         name=topic.name or "",
         topic_id=TopicId(topic.topic_id),
@@ -260,7 +262,7 @@ def _describe_partition(
 
 
 def error_code(code: int) -> ErrorCode:
-    """A code that a newer broker invented is an unknown error to us."""
+    """Return the error code; a code of a newer broker counts as an unknown error."""
     try:
         return ErrorCode(code)
     except ValueError:
@@ -268,7 +270,7 @@ def error_code(code: int) -> ErrorCode:
 
 
 def fetch_metadata(topics: Iterable[str] | None, *, target: int = ANY_BROKER) -> Operation[metadata.MetadataResponse]:
-    """An operation: one Metadata exchange; None asks for all topics."""
+    """Run one Metadata exchange as an operation; None requests all topics."""
     call = metadata_call(topics)
     response: metadata.MetadataResponse = yield from ask(call.api, call.message, target=target, min_version=1)
     for _ in range(REBOOTSTRAPS_MAX):

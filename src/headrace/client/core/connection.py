@@ -1,7 +1,7 @@
-"""One connection to a broker as bytes in and bytes out: frames, correlation ids, versions, answers in order.
+"""One connection to a broker as bytes in and bytes out: frames, correlation ids, versions and ordered responses.
 
-The first exchange is ApiVersions; until it is done, nothing else can be sent. A broker that answers out of order, with
-more than it may, or with bytes that are not the answer, raises `BadAnswer`, and the connection is then of no more use.
+The first exchange is ApiVersions; until it is done, nothing else can be sent. A broker that responds out of order, with
+too many bytes, or with bytes that are not the expected response, raises `BadAnswer`; the connection is then unusable.
 """
 
 from collections import deque
@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from headrace import __version__
-from headrace.client.core.authentication import Exchange
+from headrace.client.core.authentication import SaslExchange
 from headrace.client.core.calls import Call
 from headrace.client.core.frame_receiver import Incoming
 from headrace.client.errors import AuthenticationFailed, BadAnswer, InvalidArgument, UnsupportedByBroker
@@ -22,20 +22,20 @@ from headrace.wire.messages import api_versions, sasl_authenticate, sasl_handsha
 from headrace.wire.primitives.layouts import Buffer
 
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
-"""Larger answers are refused before they are read."""
+"""Larger responses are refused before they are read."""
 
 REQUESTS_IN_FLIGHT_MAX = 1000
 
 _SIZE = Struct(">i")
 _ERROR_CODE = Struct(">h")
 _FRAMED_FROM_VERSION = 1
-"""From this SaslHandshake on the exchange travels in requests of its own (KIP-152)."""
+"""From this SaslHandshake version on, the exchange uses SaslAuthenticate requests (KIP-152)."""
 
 _SASL_KEYS = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 _CORRELATION_ID_MASK = 0x7FFFFFFF
 
 
-class Answer(NamedTuple):
+class AnsweredCall(NamedTuple):
     call: Call
     message: Any
 
@@ -46,8 +46,8 @@ class _Awaited(NamedTuple):
     call: Call
 
 
-class Connection:
-    """`address` is only for messages."""
+class BrokerConnection:
+    """`address` is used only in messages."""
 
     def __init__(
         self,
@@ -55,18 +55,18 @@ class Connection:
         address: str,
         client_id: str,
         answer_bytes_max: int = ANSWER_BYTES_MAX,
-        exchange: Exchange | None = None,
+        exchange: SaslExchange | None = None,
     ) -> None:
-        """With an `exchange` the broker is told who we are before anything else is asked."""
+        """With an `exchange`, the connection authenticates before any other request."""
         self.address = address
         self._exchange = exchange
         self.versions: dict[int, ApiRange] = {}
-        """What the broker serves, by API key; empty until it has said so."""
+        """The API versions that the broker serves, by API key; empty until its first response."""
         self.session_lifetime_ms = 0
-        """How long the broker knows us by the last exchange; 0 where there is no end to it (KIP-368)."""
+        """Lifetime of the session since the last authentication; 0 if it is unlimited (KIP-368)."""
         self.features_epoch = -1
         self.features: dict[str, int] = {}
-        """The level of each feature that the whole cluster has (KIP-584), as of that epoch."""
+        """The finalized level of each feature of the cluster (KIP-584), as of that epoch."""
         self._client_id = client_id
         self._incoming = Incoming(address, answer_bytes_max)
         self._awaited: deque[_Awaited] = deque()
@@ -80,16 +80,16 @@ class Connection:
     def in_flight(self) -> int:
         return len(self._awaited)
 
-    def hello(self, version: int = api_versions.MAX_VERSION) -> bytes:
-        """The bytes to send first: which versions do you serve?"""
+    def first_request(self, version: int = api_versions.MAX_VERSION) -> bytes:
+        """Return the bytes of the first request, ApiVersions."""
         request = api_versions.ApiVersionsRequest(client_software_name="headrace", client_software_version=__version__)
         return self._frame(Call(api_versions, request), version)
 
     def send(self, call: Call) -> bytes:
-        """The bytes of the request, in the highest version that both sides know."""
-        assert self.is_ready, "the versions are not known yet"
+        """Return the bytes of the request, in the highest version that both sides support."""
+        assert self.is_ready, "the API versions are not known yet"
         if len(self._awaited) >= REQUESTS_IN_FLIGHT_MAX:
-            raise UnsupportedByBroker(f"{self.address} has not answered {REQUESTS_IN_FLIGHT_MAX} requests yet")
+            raise UnsupportedByBroker(f"{self.address} has not responded to {REQUESTS_IN_FLIGHT_MAX} requests yet")
         return self._frame(call, self.version_for(call))
 
     def version_for(self, call: Call) -> int:
@@ -100,24 +100,29 @@ class Connection:
         version = min(served.max_version, call.api.MAX_VERSION, call.max_version)
         if version < max(served.min_version, call.min_version):
             raise UnsupportedByBroker(
-                f"the broker at {self.address} serves {name} {served.min_version} to {served.max_version}, needed is "
-                f"one of {call.min_version} to {min(call.api.MAX_VERSION, call.max_version)}; use a newer broker"
+                f"the broker at {self.address} serves {name} {served.min_version} to {served.max_version}, "
+                f"but {call.min_version} to {min(call.api.MAX_VERSION, call.max_version)} is needed; use a "
+                "newer broker"
             )
         return version
 
     def room(self) -> memoryview | None:
-        """Where to receive into, while a large answer is under way; `filled` is told how many bytes came."""
+        """Return the buffer to receive into while a large response is arriving; pass the number of bytes to
+        `filled`.
+        """
         return self._incoming.room()
 
-    def filled(self, count: int) -> tuple[list[Answer], bytes]:
+    def filled(self, count: int) -> tuple[list[AnsweredCall], bytes]:
         return self._read(self._incoming.filled(count))
 
-    def receive(self, chunk: bytes | memoryview) -> tuple[list[Answer], bytes]:
-        """The answers that are complete with these bytes, and bytes to send because of them (a hello, a proof)."""
+    def receive(self, chunk: bytes | memoryview) -> tuple[list[AnsweredCall], bytes]:
+        """Return the responses that these bytes complete, and bytes to send because of them (a first request, a SASL
+        token).
+        """
         return self._read(self._incoming.take(chunk))
 
-    def _read(self, frames: list[Buffer]) -> tuple[list[Answer], bytes]:
-        answers: list[Answer] = []
+    def _read(self, frames: list[Buffer]) -> tuple[list[AnsweredCall], bytes]:
+        answers: list[AnsweredCall] = []
         reaction = b""
         for frame in frames:
             awaited = self._match(frame)
@@ -126,11 +131,11 @@ class Connection:
             elif self._exchange is not None and awaited.call.api.API_KEY in _SASL_KEYS:
                 reaction = self._authenticate(self._exchange, self._decode(frame, awaited))
             else:
-                answers.append(Answer(awaited.call, self._decode(frame, awaited)))
+                answers.append(AnsweredCall(awaited.call, self._decode(frame, awaited)))
         return answers, reaction
 
     def unanswered(self) -> list[Call]:
-        """The calls that wait for an answer, oldest first."""
+        """Return the calls that wait for a response, oldest first."""
         return [awaited.call for awaited in self._awaited]
 
     def _frame(self, call: Call, version: int) -> bytes:
@@ -139,7 +144,7 @@ class Connection:
         try:
             body = call.api.encode_request(call.message, version)
         except ProtocolError as error:
-            raise InvalidArgument(f"the request cannot be sent: {error}") from error
+            raise InvalidArgument(f"the request cannot be encoded: {error}") from error
         frame = request_frame(call.api.API_KEY, version, correlation_id, self._client_id, body)
         if call.is_answered:
             self._awaited.append(_Awaited(correlation_id, version, call))
@@ -147,13 +152,13 @@ class Connection:
 
     def _match(self, frame: Buffer) -> _Awaited:
         if not self._awaited:
-            raise BadAnswer(f"{self.address} sent an answer to nothing that was asked")
+            raise BadAnswer(f"{self.address} sent a response without a request")
         awaited = self._awaited.popleft()
         (correlation_id,) = _SIZE.unpack_from(frame)
         if correlation_id != awaited.correlation_id:
             raise BadAnswer(
-                f"{self.address} answered request {correlation_id} where {awaited.correlation_id} was the next: "
-                "answers must come in order"
+                f"{self.address} responded to request {correlation_id} where {awaited.correlation_id} was the "
+                "next: responses must come in order"
             )
         return awaited
 
@@ -165,35 +170,36 @@ class Connection:
             )
             return api.decode_response(frame, position, len(frame), awaited.version)
         except ProtocolError as error:
-            raise BadAnswer(f"the answer of {self.address} cannot be read: {error}") from error
+            raise BadAnswer(f"the response of {self.address} cannot be decoded: {error}") from error
 
     def _learn_versions(self, frame: Buffer, version: int) -> bytes:
-        """KIP-511: a broker that does not know our version says so in the oldest one, and lists what it serves."""
+        """Apply the ApiVersions response. A broker that does not know our version responds in the oldest one and lists
+        what it serves (KIP-511).
+        """
         if len(frame) < SIZE_BYTES + _ERROR_CODE.size:
-            raise BadAnswer(f"the answer of {self.address} about its versions is too short")
+            raise BadAnswer(f"the ApiVersions response of {self.address} is too short")
         (error_code,) = _ERROR_CODE.unpack_from(frame, SIZE_BYTES)
         is_refused = error_code == ErrorCode.UNSUPPORTED_VERSION and version > 0
         try:
             answer = api_versions.decode_response(frame, SIZE_BYTES, len(frame), 0 if is_refused else version)
         except ProtocolError as error:
-            raise BadAnswer(f"the answer of {self.address} about its versions cannot be read: {error}") from error
+            raise BadAnswer(f"the ApiVersions response of {self.address} cannot be decoded: {error}") from error
         served = {entry.api_key: ApiRange(*_range_of(entry)) for entry in answer.api_keys}
         if is_refused:
             own = served.get(ApiKey.API_VERSIONS)
-            return self.hello(min(own.max_version, version - 1) if own else 0)
+            return self.first_request(min(own.max_version, version - 1) if own else 0)
         if error_code != ErrorCode.NONE or not served:
-            raise BadAnswer(f"{self.address} does not say which versions it serves: {error_name(error_code)}")
+            raise BadAnswer(f"{self.address} refused ApiVersions: {error_name(error_code)}")
         self.versions = served
         self.features_epoch = answer.finalized_features_epoch
         self.features = {each.name: each.max_version_level for each in answer.finalized_features}
         return self.identify(self._exchange) if self._exchange is not None else b""
 
-    def identify(self, exchange: Exchange) -> bytes:
-        """The bytes that begin to say who we are; nothing else can be sent until that is done."""
+    def identify(self, exchange: SaslExchange) -> bytes:
+        """Return the bytes that begin authentication; nothing else can be sent until it is done."""
         if ApiKey.SASL_HANDSHAKE not in self.versions:
             raise AuthenticationFailed(
-                f"{self.address} does not ask who we are: use a listener that speaks SASL, or leave it out of "
-                "security_protocol"
+                f"{self.address} does not support SASL: use a listener that does, or remove SASL from security_protocol"
             )
         self._exchange = exchange
         handshake = sasl_handshake.SaslHandshakeRequest(mechanism=exchange.mechanism)
@@ -202,8 +208,8 @@ class Connection:
     def _ask(self, call: Call) -> bytes:
         return self._frame(call, self.version_for(call))
 
-    def _authenticate(self, exchange: Exchange, answer: Any) -> bytes:
-        """The next message of the exchange; empty when it is over and the connection can be used."""
+    def _authenticate(self, exchange: SaslExchange, answer: Any) -> bytes:
+        """Return the next message of the exchange; empty when it is over and the connection can be used."""
         if isinstance(answer, sasl_handshake.SaslHandshakeResponse):
             if answer.error_code:
                 known = ", ".join(answer.mechanisms) or "none"
@@ -213,7 +219,7 @@ class Connection:
             message: bytes | None = exchange.first()
         elif answer.error_code:
             why = answer.error_message or error_name(answer.error_code)
-            raise AuthenticationFailed(f"{self.address} refuses these credentials: {why}")
+            raise AuthenticationFailed(f"{self.address} refused the credentials: {why}")
         else:
             self.session_lifetime_ms = answer.session_lifetime_ms
             message = exchange.respond(bytes(answer.auth_bytes))

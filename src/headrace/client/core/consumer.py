@@ -1,9 +1,8 @@
-"""The consumer's decisions: which partitions are read from where, what to fetch next, and the records in order.
+"""Decisions of the consumer: the position of each partition, the next fetch, and the order of records.
 
-Without a clock or a socket: `poll` takes the time and gives calls, whose replies come back through `completed`, and
-`take` gives records. A partition is fetched again when no more than one fetch of it is left to be given, so that the
-next one comes while the application works, and what is held is bounded by twice the fetch size; partitions that have
-records take turns, and drained ones have none.
+Without a clock or a socket: `poll` takes the time and returns calls, whose replies come back through `completed`, and
+`take` returns records. A partition is fetched again when at most one fetch of it is left to return, so that the next
+one arrives while the application works, and at most twice the fetch size is held; partitions with records take turns.
 """
 
 from collections import deque
@@ -15,8 +14,8 @@ from typing import Any
 from headrace.client.core.calls import Call, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answers_in, fetch_call, wanted_from
-from headrace.client.core.fetch_sessions import SESSION_ERRORS, FetchSession, Plan
-from headrace.client.core.partition_reader import FetchedBatch, Reading
+from headrace.client.core.fetch_sessions import SESSION_ERRORS, ClientFetchSession, Plan
+from headrace.client.core.partition_reader import FetchedBatch, PartitionReading
 from headrace.client.core.positions import Positions
 from headrace.client.core.readings import Readings
 from headrace.client.errors import BadAnswer, BrokerError, ClientError, UnsupportedByBroker
@@ -27,27 +26,27 @@ from headrace.wire.errors import ProtocolError
 from headrace.wire.messages import fetch
 
 PREFERRED_REPLICA_MS = 300_000
-"""How long a nearer replica is read before the leader is asked again (KIP-392)."""
+"""Time for which a nearer replica is read before the leader is asked again (KIP-392)."""
 
 FEW_PARTITIONS_MAX = 8
-"""Up to so many partitions are few."""
+"""Up to this number, partitions count as few."""
 
 TURN_BYTES = 128 * 1024
-"""A partition that is read by batches gives way to the next one after so many bytes."""
+"""Bytes after which a partition that is read by batches yields to the next one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings:
     reset_to: int | None = LATEST
-    """Where to begin without a position, and after an offset that does not exist: EARLIEST, LATEST, or an error."""
+    """The start without a position, and after an offset that does not exist: EARLIEST, LATEST, or an error."""
 
     fetches: FetchSettings = field(default_factory=FetchSettings)
     few_partitions_bytes: int | None = None
-    """What to fetch of a partition at once while there are few of them, if that is another number."""
+    """Bytes to fetch of a partition at a time while there are few of them, if different."""
 
     check_crcs: bool = True
     create_topics: bool = False
-    """Whether a broker that creates topics on demand may create those that are asked for."""
+    """Whether a broker may create the requested topics automatically."""
 
     retry_pause_ms: float = 100
     request_timeout_ms: int = 30_000
@@ -71,30 +70,30 @@ class ConsumerCore:
             request_timeout_ms=settings.request_timeout_ms,
         )
         self._turns: deque[TopicPartition] = deque()
-        """The partitions that have something to give, each once."""
+        """The partitions with records to return, each once."""
         self._fetching: set[int] = set()
-        self._sessions: dict[int, FetchSession] = {}
-        """By node; there are never more than nodes."""
+        self._sessions: dict[int, ClientFetchSession] = {}
+        """By node; at most one per node."""
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Read all partitions of these topics, also those that are added later (from their beginning)."""
+        """Read all partitions of these topics, including those added later (from their beginning)."""
         self._topics, self._matches = tuple(topics), None
         self._cluster.want(self._topics)
 
     def subscribe_matching(self, matches: Callable[[str], bool]) -> None:
-        """Read all topics whose names match, also those that are created later; not the internal ones."""
+        """Read all topics whose names match, including those created later; not the internal ones."""
         self._matches = matches
         self._cluster.want_all()
 
     def assign(self, partitions: Iterable[TopicPartition], *, needs_committed: bool = False) -> None:
-        """Read exactly these partitions; those that were read before go on where they are."""
+        """Read exactly these partitions; those that were read before continue at their positions."""
         self._topics, self._matches = (), None
         wanted = dict.fromkeys(partitions)
         reset_to = self._settings.reset_to
         kept = {each: self._readings.get(each) for each in wanted}
         self._readings.clear()
         for each, reading in kept.items():
-            self._readings[each] = reading or Reading(each, reset_to, needs_committed=needs_committed)
+            self._readings[each] = reading or PartitionReading(each, reset_to, needs_committed=needs_committed)
         self._turns = deque(each for each in self._turns if each in wanted)
         self._cluster.want(partition.topic for partition in wanted)
 
@@ -102,18 +101,18 @@ class ConsumerCore:
         return tuple(self._readings)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on from this offset, or from EARLIEST or LATEST."""
+        """Continue from this offset, or from EARLIEST or LATEST."""
         if offset < 0:
             self._readings[partition].move(None, offset)
         else:
             self._readings[partition].move(offset, None)
 
     def seek_to_time(self, partition: TopicPartition, time_ms: int) -> None:
-        """Go on from the first record at or after this time, or from the end if there is none."""
+        """Continue from the first record at or after this time, or from the end if there is none."""
         self._readings[partition].move(None, time_ms)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Give and fetch nothing of these until they are resumed; what was fetched is kept."""
+        """Return and fetch nothing of these partitions until they are resumed; fetched records are kept."""
         for partition in partitions:
             self._readings[partition].is_paused = True
         self._turns = deque(each for each in self._turns if not self._readings[each].is_paused)
@@ -135,23 +134,23 @@ class ConsumerCore:
         return self._readings[partition].last_epoch
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """How many offsets are between the position and the end that the last answer told of."""
+        """Return the number of offsets between the position and the log end of the last response."""
         return self._lag(self._readings[partition])
 
     def lags(self) -> dict[TopicPartition, int | None]:
-        """The lag of each partition; another thread may read on meanwhile."""
+        """Return the lag of each partition; another thread may consume meanwhile."""
         return {partition: self._lag(reading) for partition, reading in list(self._readings.items())}
 
-    def _lag(self, reading: Reading) -> int | None:
+    def _lag(self, reading: PartitionReading) -> int | None:
         end, position = reading.last_stable_offset if self._is_committed else reading.high_watermark, reading.position
         return max(0, end - position) if end >= 0 and position is not None else None
 
     def awaiting_committed(self) -> tuple[TopicPartition, ...]:
-        """The partitions that begin where their group committed, which is not known yet."""
+        """Return the partitions that begin at their group's committed offset, which is not known yet."""
         return tuple(partition for partition, reading in self._readings.items() if reading.needs_committed)
 
     def begin_at_committed(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
-        """What the group committed; -1 if nothing, and the reset decides."""
+        """Set the committed offset of the group; -1 if there is none, then the reset decides."""
         reading = self._readings.get(partition)
         if reading is not None and reading.needs_committed:
             reading.needs_committed = False
@@ -161,7 +160,7 @@ class ConsumerCore:
                 self._require_start(partition, reading)
 
     def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
-        """What to ask now, and when to call again at the latest, unless a reply comes first."""
+        """Return the calls to make now, and the time of the next `poll` unless a reply comes first."""
         calls: list[PendingCall] = []
         creates = self._settings.create_topics
         refresh = self._cluster.refresh(now_ms, create_topics=creates) if self._cluster.has_wanted() else None
@@ -201,13 +200,13 @@ class ConsumerCore:
         return calls, wakeup_ms
 
     def _bytes_max(self) -> int:
-        """What is fetched of one partition at once, and left of it when it is fetched again."""
+        """Return the bytes to fetch of one partition at a time; it is fetched again when no more than this is left."""
         few_bytes = self._settings.few_partitions_bytes
         is_few = few_bytes is not None and len(self._readings) <= FEW_PARTITIONS_MAX
         return few_bytes if is_few and few_bytes is not None else self._settings.fetches.partition_bytes_max
 
-    def _source(self, reading: Reading, leader: int, now_ms: float) -> int:
-        """The node to fetch from: the leader, or the replica that it said is nearer."""
+    def _source(self, reading: PartitionReading, leader: int, now_ms: float) -> int:
+        """Return the node to fetch from: the leader, or the nearer replica that it named."""
         node = reading.preferred_node
         if node is None or now_ms >= reading.preferred_until_ms or node not in self._cluster.brokers:
             reading.preferred_node = None
@@ -215,7 +214,7 @@ class ConsumerCore:
         return node
 
     def take(self, records_max: int) -> list[ConsumerRecord]:
-        """Records that have come, in order within each partition; raises what went wrong."""
+        """Return records that have arrived, in order within each partition; raises errors."""
         taken: list[ConsumerRecord] = []
         turns = self._turns
         while turns and len(taken) < records_max:
@@ -234,7 +233,7 @@ class ConsumerCore:
         return taken
 
     def take_batches(self) -> list[FetchedBatch]:
-        """The next whole batches of the partition whose turn it is."""
+        """Return the next whole batches of the partition whose turn it is."""
         turns = self._turns
         while turns:
             partition = turns.popleft()
@@ -255,17 +254,17 @@ class ConsumerCore:
             raise self._readings.errors.popleft()
         return []
 
-    def _join_turns(self, partition: TopicPartition, reading: Reading) -> None:
+    def _join_turns(self, partition: TopicPartition, reading: PartitionReading) -> None:
         if not reading.is_drained() and not reading.is_paused and partition not in self._turns:
             self._turns.append(partition)
 
-    def _tell_damage(self, partition: TopicPartition, reading: Reading, error: ProtocolError) -> None:
+    def _tell_damage(self, partition: TopicPartition, reading: PartitionReading, error: ProtocolError) -> None:
         position = reading.position
         reading.move(position, None)
-        self.tell(BadAnswer(f"{partition} is damaged at offset {position}: {error}; seek behind it to go on"))
+        self.tell(BadAnswer(f"{partition} is damaged at offset {position}: {error}; seek behind it to continue"))
 
-    def farewells(self) -> list[Call]:
-        """The last requests of all, so that brokers need not keep our fetch sessions; nobody waits for answers."""
+    def closing_calls(self) -> list[Call]:
+        """Return the last requests, which let brokers drop the fetch sessions; their responses are not awaited."""
         settings = replace(self._settings.fetches, wait_ms_max=0)
         plans = {node: session.closing() for node, session in self._sessions.items()}
         return [
@@ -291,13 +290,13 @@ class ConsumerCore:
             for index in range(count):
                 partition = TopicPartition(topic, index)
                 if partition not in self._readings:
-                    reading = Reading(partition, EARLIEST if is_grown else self._settings.reset_to)
+                    reading = PartitionReading(partition, EARLIEST if is_grown else self._settings.reset_to)
                     self._readings[partition] = reading
                     self._require_start(partition, reading)
 
-    def _require_start(self, partition: TopicPartition, reading: Reading) -> None:
+    def _require_start(self, partition: TopicPartition, reading: PartitionReading) -> None:
         if reading.start is None:
-            what = f"where to begin reading {partition} is not said"
+            what = f"{partition} has no start position: seek, or set auto_offset_reset"
             self.tell(BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, what))
 
     def _refreshed(self, reply: Any, now_ms: float) -> None:
@@ -314,13 +313,19 @@ class ConsumerCore:
             positions[partition] = position
         self._fetching.add(node)
         wanted = wanted_from(self._cluster, positions, self._bytes_max())
-        session = self._sessions.setdefault(node, FetchSession())
+        session = self._sessions.setdefault(node, ClientFetchSession())
         plan = session.plan(wanted)
         call = fetch_call(node, wanted, plan, self._settings.fetches)
         return PendingCall(call, partial(self._fetched, node, session, plan, self._readings.ask(partitions)))
 
     def _fetched(
-        self, node: int, session: FetchSession, plan: Plan, asked: dict[TopicPartition, int], reply: Any, now_ms: float
+        self,
+        node: int,
+        session: ClientFetchSession,
+        plan: Plan,
+        asked: dict[TopicPartition, int],
+        reply: Any,
+        now_ms: float,
     ) -> None:
         self._fetching.discard(node)
         self._fetches_count += 1
@@ -339,7 +344,7 @@ class ConsumerCore:
             answer = answers.get(partition)
             if answer is None:
                 if not is_failure and plan.is_incremental and reply.error_code in SESSION_ERRORS:
-                    continue  # The next request names everything, and may go at once.
+                    continue  # The next request names everything, and may be sent at once.
                 if is_failure or reply.error_code:
                     reading.preferred_node = None
                     self._readings.pause(reading, now_ms)
@@ -349,7 +354,7 @@ class ConsumerCore:
                 self._keep(partition, reading, answer, now_ms)
 
     def _keep(
-        self, partition: TopicPartition, reading: Reading, answer: fetch.FetchResponsePartition, now_ms: float
+        self, partition: TopicPartition, reading: PartitionReading, answer: fetch.FetchResponsePartition, now_ms: float
     ) -> None:
         reading.high_watermark = answer.high_watermark
         reading.last_stable_offset = answer.last_stable_offset
@@ -365,21 +370,22 @@ class ConsumerCore:
         except ProtocolError as error:
             reading.move(reading.position, None)
             self._readings.pause(reading, now_ms)
-            self.tell(BadAnswer(f"the records of {partition} at {reading.position} cannot be read: {error}"))
+            self.tell(BadAnswer(f"the records of {partition} at {reading.position} cannot be decoded: {error}"))
             return
-        # Those that just got something are asked for last, so that one answer's limit does not starve the others.
+        # Partitions that just got records are requested last, so that the limit of one response does not starve the
+        # others.
         self._readings[partition] = self._readings.pop(partition)
         self._join_turns(partition, reading)
 
     def _fetch_refused(
-        self, partition: TopicPartition, reading: Reading, answer: fetch.FetchResponsePartition, now_ms: float
+        self, partition: TopicPartition, reading: PartitionReading, answer: fetch.FetchResponsePartition, now_ms: float
     ) -> None:
         leader = answer.current_leader
         may_hurry = now_ms - reading.redirected_ms >= self._settings.retry_pause_ms
         reading.redirected_ms = now_ms
         if reading.preferred_node is not None:
-            reading.preferred_node = None  # A replica that cannot serve us: the leader knows better.
+            reading.preferred_node = None  # A replica that cannot serve us: ask the leader.
         elif not self._cluster.learn_leader(partition, leader.leader_id, leader.leader_epoch):
             self._readings.handle_partition_error(partition, reading, answer.error_code, now_ms)
         if not may_hurry:
-            self._readings.pause(reading, now_ms)  # Nodes that send us to each other shall not keep us busy.
+            self._readings.pause(reading, now_ms)  # Nodes that redirect us to each other must not keep us busy.

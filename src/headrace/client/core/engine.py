@@ -1,7 +1,7 @@
-"""Cores and operations on one set of links: what every front drives, each in its own way.
+"""Run cores and operations on one set of links; every front drives it in its own way.
 
-`step` sends what is due and says when to call again; `handle` takes what the network reported. A front that waits
-itself polls the network in between; one on a loop hands over the loop's events.
+`step` sends what is due and returns when to call again; `handle` takes network events. A blocking front polls the
+network in between; a front on a loop passes the loop's events.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,11 +14,11 @@ from headrace.client.errors import ClientError, DeadlineExceeded
 from headrace.ports.clock import Clock
 
 OPERATIONS_MAX = 10_000
-"""Operations under way at once."""
+"""Operations in progress at once."""
 
 
 class Core(Protocol):
-    """A producer's or a consumer's decisions."""
+    """The decisions of a producer or a consumer."""
 
     def poll(self, now_ms: float) -> tuple[list[PendingCall], float]: ...
 
@@ -37,10 +37,10 @@ class _Running:
         self.resume_ms: float | None = None
 
 
-class Engine:
+class ClientEngine:
     def __init__(self, links: Links, clock: Clock) -> None:
         self.trouble: ClientError | None = None
-        """The error that the last reply was, if it was one."""
+        """The error of the last reply, if it was one."""
         self.trouble_since_ms = 0.0
         self._links = links
         self._clock = clock
@@ -52,7 +52,7 @@ class Engine:
         self._cores.append(core)
 
     def detach(self, core: Core) -> None:
-        """Ask it for nothing more; replies to what it asked still reach it."""
+        """Stop polling the core; replies to its calls still reach it."""
         self._cores.remove(core)
 
     def start(self, operation: Operation[Any], *, deadline_ms: float, ended: Callable[[Any], None]) -> None:
@@ -63,7 +63,7 @@ class Engine:
         self._advance(running, None)
 
     def step(self) -> float:
-        """Send what is due; the time of the next such call, unless something comes first."""
+        """Send what is due; return the time of the next call, unless something happens first."""
         now_ms = self._clock.monotonic_ms()
         wakeup_ms = self._resume(now_ms)
         for core in self._cores:
@@ -99,7 +99,7 @@ class Engine:
             step = running.operation.send(replies) if replies is not None else next(running.operation)
         except StopIteration as end:
             self._end(running, end.value)
-        except Exception as error:  # whatever it is belongs to whoever waits for the operation
+        except Exception as error:  # any exception is passed to the caller of the operation
             self._end(running, error)
         else:
             if isinstance(step, Pause):
@@ -110,7 +110,9 @@ class Engine:
     def _pause(self, running: _Running, pause: Pause) -> None:
         running.resume_ms = self._clock.monotonic_ms() + pause.milliseconds
         if running.resume_ms >= running.deadline_ms:
-            text = "the cluster did not settle in time: look at its brokers and their leaders"
+            text = (
+                "the cluster was not ready in time; check that its brokers are running and its partitions have leaders"
+            )
             self._end(running, DeadlineExceeded(text))
         else:
             self._paused.append(running)

@@ -1,4 +1,4 @@
-"""Fetch requests for one broker, and what its answers say of each partition."""
+"""Build Fetch requests for one broker, and parse its response for each partition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from headrace.client.core.admin.routing import by_topic
 from headrace.client.core.calls import Call
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.fetch_sessions import FINAL_EPOCH, NO_SESSION, Asked, Plan
+from headrace.client.core.fetch_sessions import FINAL_EPOCH, NO_SESSION, FetchPosition, Plan
 from headrace.client.types import IsolationLevel
 from headrace.model.ids import NO_TOPIC_ID, TopicPartition
 from headrace.wire.messages import fetch
@@ -28,16 +28,18 @@ class FetchSettings:
 
 def wanted_from(
     cluster: Cluster, positions: Mapping[TopicPartition, int], bytes_max: int
-) -> dict[TopicPartition, Asked]:
-    """What to ask of partitions that are to be read from these offsets on, so many bytes of each."""
+) -> dict[TopicPartition, FetchPosition]:
+    """Return the fetch positions of partitions from these offsets on, with a byte limit for each."""
     return {
-        place: Asked(cluster.topic_id(place.topic), cluster.leader_epoch(place), position, bytes_max)
+        place: FetchPosition(cluster.topic_id(place.topic), cluster.leader_epoch(place), position, bytes_max)
         for place, position in positions.items()
     }
 
 
-def fetch_call(node: int, wanted: Mapping[TopicPartition, Asked], plan: Plan | None, settings: FetchSettings) -> Call:
-    """Ask this node for all that is wanted: by name, or as far as it differs from what its session has."""
+def fetch_call(
+    node: int, wanted: Mapping[TopicPartition, FetchPosition], plan: Plan | None, settings: FetchSettings
+) -> Call:
+    """Build a Fetch for this node: complete, or only the changes to its fetch session."""
     has_ids = all(asked.topic_id != NO_TOPIC_ID for asked in wanted.values())
     plan = plan or Plan(NO_SESSION, FINAL_EPOCH, wanted, {})
     request = fetch.FetchRequest(
@@ -75,7 +77,7 @@ def fetch_call(node: int, wanted: Mapping[TopicPartition, Asked], plan: Plan | N
     )
 
 
-def _asked(index: int, asked: Asked) -> fetch.FetchRequestPartition:
+def _asked(index: int, asked: FetchPosition) -> fetch.FetchRequestPartition:
     return fetch.FetchRequestPartition(
         partition=index,
         current_leader_epoch=asked.leader_epoch,
@@ -93,5 +95,5 @@ def answers_in(cluster: Cluster, reply: fetch.FetchResponse) -> dict[TopicPartit
 
 
 def aborted_in(answer: fetch.FetchResponsePartition) -> tuple[tuple[int, int], ...]:
-    """Producer ids and first offsets of the aborted transactions that reach into what was fetched."""
+    """Return producer ids and first offsets of the aborted transactions in the fetched records."""
     return tuple((each.producer_id, each.first_offset) for each in answer.aborted_transactions or ())

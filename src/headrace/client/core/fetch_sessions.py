@@ -1,7 +1,7 @@
-"""What a broker remembers of our fetches (KIP-227), so that a request names only what changed since the last one.
+"""Fetch sessions (KIP-227): a request names only what changed since the last one.
 
-One session for each node. A broker that has none, has forgotten ours or has counted differently says so, and the next
-request names everything again.
+There is one session per node. A broker that has none, has forgotten it or expects another epoch returns an error, and
+the next request names everything again.
 """
 
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from headrace.model.ids import NO_TOPIC_ID, TopicPartition
 
 NO_SESSION = 0
 FULL_EPOCH = 0
-"""The request names everything; the session it names is closed, and a new one is asked for."""
+"""The request names everything; the named session is closed, and a new one is requested."""
 
 FINAL_EPOCH = -1
-"""The session that is named is closed, and no other one is asked for."""
+"""The named session is closed, and no new one is requested."""
 
 EPOCH_MAX = 2**31 - 1
 
@@ -28,8 +28,8 @@ SESSION_ERRORS = frozenset(
 )
 
 
-class Asked(NamedTuple):
-    """What is asked of one partition."""
+class FetchPosition(NamedTuple):
+    """The fetch position of one partition."""
 
     topic_id: bytes
     leader_epoch: int
@@ -40,9 +40,9 @@ class Asked(NamedTuple):
 class Plan(NamedTuple):
     session_id: int
     epoch: int
-    named: Mapping[TopicPartition, Asked]
+    named: Mapping[TopicPartition, FetchPosition]
     forgotten: Mapping[TopicPartition, bytes]
-    """Topic ids of the partitions that are not read for now."""
+    """Topic ids of partitions that are not fetched for now."""
 
     @property
     def is_incremental(self) -> bool:
@@ -50,19 +50,19 @@ class Plan(NamedTuple):
 
     @property
     def needs_session(self) -> bool:
-        """Whether it says nothing to a broker that knows no sessions."""
+        """Return whether the request is meaningless to a broker without fetch sessions."""
         return self.epoch != FULL_EPOCH and self.session_id != NO_SESSION
 
 
-class FetchSession:
+class ClientFetchSession:
     def __init__(self) -> None:
         self._session_id = NO_SESSION
         self._epoch = FULL_EPOCH
-        self._partitions: dict[TopicPartition, Asked] = {}
-        """What the broker will know, once the request on its way has arrived."""
+        self._partitions: dict[TopicPartition, FetchPosition] = {}
+        """The partitions that the broker will know once the request in flight has arrived."""
 
-    def plan(self, wanted: Mapping[TopicPartition, Asked]) -> Plan:
-        """The next request, for exactly these partitions; it is on its way from now on."""
+    def plan(self, wanted: Mapping[TopicPartition, FetchPosition]) -> Plan:
+        """Plan the next request, for exactly these partitions; it counts as in flight from now on."""
         known = self._partitions
         if self._epoch != FULL_EPOCH and not _can_go_on(known, wanted):
             self._epoch = FULL_EPOCH
@@ -74,7 +74,9 @@ class FetchSession:
         return Plan(self._session_id, self._epoch, named, forgotten)
 
     def answered(self, plan: Plan, reply: Any) -> None:
-        """A broker without room for another session gives none, and is asked for one with every request."""
+        """Apply a response. A broker without room for another session returns none, and is asked again with every
+        request.
+        """
         if reply.error_code:
             self._session_id, self._epoch = NO_SESSION, FULL_EPOCH
         elif not plan.is_incremental:
@@ -84,20 +86,22 @@ class FetchSession:
             self._epoch = 1 if self._epoch == EPOCH_MAX else self._epoch + 1
 
     def broken(self) -> None:
-        """Nobody knows whether the last request arrived."""
+        """Note that it is unknown whether the last request arrived."""
         self._epoch = FULL_EPOCH
 
     def closing(self) -> Plan | None:
-        """The last request, after which the broker has its memory back; None if it gave no session."""
+        """Return the last request, which lets the broker drop the session; None if there is no session."""
         return Plan(self._session_id, FINAL_EPOCH, {}, {}) if self._session_id != NO_SESSION else None
 
 
-def _can_go_on(known: Mapping[TopicPartition, Asked], wanted: Mapping[TopicPartition, Asked]) -> bool:
-    """A session names topics either by their ids or by their names, and a topic that was made anew is another one."""
+def _can_go_on(known: Mapping[TopicPartition, FetchPosition], wanted: Mapping[TopicPartition, FetchPosition]) -> bool:
+    """Return whether the session fits: it names topics either by id or by name, and a recreated topic is another
+    one.
+    """
     if _has_ids(known) != _has_ids(wanted):
         return False
     return all(place not in known or known[place].topic_id == asked.topic_id for place, asked in wanted.items())
 
 
-def _has_ids(partitions: Mapping[TopicPartition, Asked]) -> bool:
+def _has_ids(partitions: Mapping[TopicPartition, FetchPosition]) -> bool:
     return all(asked.topic_id != NO_TOPIC_ID for asked in partitions.values())

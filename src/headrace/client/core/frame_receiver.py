@@ -1,7 +1,7 @@
-"""Whole frames out of the bytes of one connection; large ones are received where they stay, without a copy.
+"""Assemble frames from the bytes of one connection; large ones are received in place, without a copy.
 
-`room` is where the next bytes may be received, while a large frame is under way; `filled` says how many came. Other
-bytes come through `take`. A large frame is lent out as it lies, and its buffer is used again once nobody looks at it.
+`room` returns the buffer for the next bytes while a large frame is arriving; `filled` takes their number. Other bytes
+go through `take`. A large frame is lent out in place, and its buffer is reused once no memoryview refers to it.
 """
 
 from struct import Struct
@@ -11,13 +11,13 @@ from headrace.wire.frames import SIZE_BYTES
 from headrace.wire.primitives.layouts import Buffer
 
 LARGE_BYTES_MIN = 16 * 1024
-"""Frames from this size on have a buffer of their own."""
+"""Frames from this size on have their own buffer."""
 
 GROWTH_BYTES = 2 * 1024 * 1024
-"""A buffer begins with at most so much and grows as it is filled: a size that was only announced takes no memory."""
+"""A buffer begins with at most this size and grows as it is filled: an announced size alone takes no memory."""
 
 SPARES_MAX = 3
-"""How many buffers are kept to be used again: one is read by the application, one is filled, one is between."""
+"""Buffers kept for reuse: one is read by the application, one is being filled, one is between."""
 
 SPARE_BYTES_MAX = 8 * 1024 * 1024
 """Larger buffers are not kept."""
@@ -35,13 +35,13 @@ class Incoming:
         """The beginning of a small frame."""
         self._large: bytearray | None = None
         self._size = self._filled = 0
-        """Of the large frame: how many bytes it will have, and has."""
+        """Announced and received bytes of the large frame."""
         self._lent: memoryview | None = None
-        """The room that was given last; taken back before the next: a buffer that is looked at cannot grow."""
+        """The buffer view that was returned last; released before the next: a buffer with a view cannot grow."""
         self._spares: list[bytearray] = []
 
     def room(self) -> memoryview | None:
-        """Where to receive next; None if no large frame is under way."""
+        """Return the buffer to receive into; None if no large frame is arriving."""
         large = self._large
         if large is None:
             return None
@@ -53,7 +53,7 @@ class Incoming:
         return self._lent
 
     def filled(self, count: int) -> list[Buffer]:
-        """So many bytes were received into the room, which must not be used any more."""
+        """Note that bytes were received into the room, which must not be used any more."""
         assert self._large is not None
         self._take_back()
         self._filled += count
@@ -70,7 +70,7 @@ class Incoming:
             self._lent.release()
 
     def take(self, chunk: bytes | memoryview) -> list[Buffer]:
-        """The frames that are whole with these bytes, without their sizes."""
+        """Return the frames that these bytes complete, without their sizes."""
         frames: list[Buffer] = []
         rest = memoryview(chunk)
         while (room := self.room()) is not None:
@@ -85,15 +85,16 @@ class Incoming:
         return frames + self._cut(rest)
 
     def _cut(self, rest: memoryview) -> list[Buffer]:
-        """The whole frames of these bytes; the beginning of a large one goes where the rest of it will be received."""
+        """Split bytes into whole frames; the beginning of a large one goes to the buffer that receives the rest."""
         frames: list[Buffer] = []
         position = 0
         while len(rest) - position >= SIZE_BYTES:
             (size,) = _SIZE.unpack_from(rest, position)
             if not SIZE_BYTES <= size <= self._frame_bytes_max:
                 raise BadAnswer(
-                    f"{self._address} announces an answer of {size} bytes, allowed are {self._frame_bytes_max}: "
-                    "is it a Kafka broker, without TLS?"
+                    f"{self._address} announces a response of {size} bytes, allowed are "
+                    f"{self._frame_bytes_max}; check that it is a Kafka broker and that this listener does "
+                    "not use TLS"
                 )
             begin = position + SIZE_BYTES
             if len(rest) - begin < size:
@@ -119,7 +120,7 @@ class Incoming:
 
 
 def _is_free(buffer: bytearray) -> bool:
-    """Whether nobody looks into the buffer: as long as somebody does, its size cannot change."""
+    """Return whether no view of the buffer exists: while one exists, its size cannot change."""
     try:
         buffer.append(buffer.pop())
     except BufferError:

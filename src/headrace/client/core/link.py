@@ -1,23 +1,23 @@
-"""One connection of the client: where it leads, what waits for it, what is on its way, and when it may send.
+"""One connection of the client: its target, waiting calls, calls in flight, and when it may send.
 
-A broker that is asked too much says for how long it wants to be left alone (KIP-219), and one that lets clients in for
-a limited time wants to hear again who they are (KIP-368). Both are known here; `links.py` acts on it.
+A throttled client must pause for the time that the broker requests (KIP-219), and a broker with limited sessions
+requires reauthentication (KIP-368). The state of both is here; `links.py` acts on it.
 """
 
 from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from headrace.client.core.authentication import Exchange
+from headrace.client.core.authentication import SaslExchange
 from headrace.client.core.calls import ANY_BROKER, Call
-from headrace.client.core.connection import Connection
+from headrace.client.core.connection import BrokerConnection
 from headrace.ports.network import Transport
 
 THROTTLE_MS_MAX = 60_000
-"""A broker is left alone for no longer, whatever it asks for."""
+"""Longest throttle time that is honoured, whatever the broker requests."""
 
 SESSION_SHARE = 0.9
-"""The part of a session's life after which we say again who we are."""
+"""The share of a session's lifetime after which the client reauthenticates."""
 
 NEVER = float("inf")
 
@@ -33,26 +33,26 @@ class Address(NamedTuple):
 
 
 class Security(NamedTuple):
-    """How connections are secured: a transport around the plain one (TLS), and who we say we are (SASL)."""
+    """Security of connections: a transport around the plain one (TLS), and credentials (SASL)."""
 
     wrap: Callable[[Transport, str], "SecuredTransport"] | None = None
     """(transport, host name) -> transport"""
 
-    exchange: Callable[[], Exchange] | None = None
+    exchange: Callable[[], SaslExchange] | None = None
 
 
 class SecuredTransport(Transport, Protocol):
     def wants_send(self, has_more: bool) -> bool:
-        """Whether it has something to send, or could send more: not while the handshake waits for an answer."""
+        """Return whether it has or could have bytes to send: not while the handshake waits for a response."""
 
     def flush(self) -> None:
-        """Send what it still holds."""
+        """Send pending bytes."""
 
 
 PLAINTEXT = Security()
 
 
-class Route(NamedTuple):
+class LinkRoute(NamedTuple):
     """One connection: calls of different lanes to one broker do not wait for each other."""
 
     address: Address
@@ -70,24 +70,26 @@ class Pending(NamedTuple):
 class Link:
     """One connection and the calls on it."""
 
-    def __init__(self, transport: Transport, connection: Connection, give_up_ms: float, patience_ms: float) -> None:
+    def __init__(
+        self, transport: Transport, connection: BrokerConnection, give_up_ms: float, patience_ms: float
+    ) -> None:
         self.transport = transport
         self.connection = connection
-        self.outgoing: deque[memoryview] = deque([memoryview(connection.hello())])
+        self.outgoing: deque[memoryview] = deque([memoryview(connection.first_request())])
         self.waiting: deque[Pending] = deque()
         """Calls that wait until something can be sent."""
         self.sent: deque[Pending] = deque()
         self.give_up_ms = give_up_ms
         """When the connection must be ready."""
         self.patience_ms = patience_ms
-        """When calls for any broker are offered to a further address, if the connection is not ready."""
+        """When calls for any broker are offered to another address, if the connection is not ready."""
         self.was_silent = False
-        """Whether they were: other addresses are preferred."""
+        """Whether that has happened: other addresses are preferred."""
         self.interest = 0
         self.secured: SecuredTransport | None = None
         self.muted_until_ms = 0.0
         self.identify_ms = NEVER
-        """When to say again who we are."""
+        """When to reauthenticate."""
 
     def calls(self) -> int:
         return len(self.waiting) + len(self.sent)
@@ -96,18 +98,18 @@ class Link:
         return self.connection.is_ready and self.muted_until_ms <= now_ms
 
     def is_silent(self, now_ms: float) -> bool:
-        """Whether calls for any broker have waited for the connection for long enough."""
+        """Return whether calls for any broker have waited for the connection for long enough."""
         return not self.connection.is_ready and self.patience_ms <= now_ms and any(map(_is_free, self.waiting))
 
     def release_free(self) -> list[Pending]:
-        """Give up the waiting calls for any broker, for another connection."""
+        """Release the waiting calls for any broker, for another connection."""
         free = [pending for pending in self.waiting if _is_free(pending)]
         for pending in free:
             self.waiting.remove(pending)
         return free
 
     def expired(self, now_ms: float) -> list[Pending]:
-        """The waiting calls whose time is over."""
+        """Return the waiting calls whose time is over."""
         is_ready = self.connection.is_ready
         return [
             pending
@@ -119,8 +121,8 @@ class Link:
         lifetime_ms = self.connection.session_lifetime_ms
         self.identify_ms = now_ms + lifetime_ms * SESSION_SHARE if lifetime_ms > 0 else NEVER
 
-    def identify(self, exchange: Exchange, give_up_ms: float) -> None:
-        """Say again who we are: what is on its way is answered first, and new calls wait."""
+    def identify(self, exchange: SaslExchange, give_up_ms: float) -> None:
+        """Reauthenticate: calls in flight complete first, and new calls wait."""
         self.outgoing.append(memoryview(self.connection.identify(exchange)))
         self.identify_ms = self.patience_ms = NEVER
         self.give_up_ms = give_up_ms
@@ -129,7 +131,7 @@ class Link:
         self.muted_until_ms = max(self.muted_until_ms, now_ms + min(throttle_ms, THROTTLE_MS_MAX))
 
     def next_deadline_ms(self) -> float:
-        """When something is to be done here, if nothing is heard before."""
+        """Return when something is due, if no event comes first."""
         deadline_ms = NEVER
         if not self.connection.is_ready:
             deadline_ms = min((self.give_up_ms, *(pending.connect_by_ms for pending in self.waiting)))

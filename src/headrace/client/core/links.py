@@ -1,8 +1,7 @@
-"""Connections to the brokers on the Network port: opened when needed, given up when silent, avoided when dead.
+"""Connections to the brokers on the Network port: opened when needed, closed when silent, avoided when dead.
 
-`submit` takes a call and what to do with its reply; `turn` waits for the network once and hands out replies. Every
-call gets exactly one reply: the response, or the error that says why there is none. Works the same on the machine's
-sockets and in the simulator.
+`submit` takes a call and a callback for its reply; `turn` waits for the network once and delivers replies. Every call
+gets exactly one reply: the response or an error. This works the same on real sockets and in the simulator.
 """
 
 from collections import deque
@@ -12,8 +11,8 @@ from contextlib import suppress
 from headrace.client.core.broker_addresses import Addresses
 from headrace.client.core.calls import ANY_BROKER, Call
 from headrace.client.core.cluster import Cluster, is_foreign
-from headrace.client.core.connection import ANSWER_BYTES_MAX, Answer, Connection
-from headrace.client.core.link import NEVER, PLAINTEXT, Address, Completed, Link, Pending, Route, Security
+from headrace.client.core.connection import ANSWER_BYTES_MAX, AnsweredCall, BrokerConnection
+from headrace.client.core.link import NEVER, PLAINTEXT, Address, Completed, Link, LinkRoute, Pending, Security
 from headrace.client.errors import (
     AuthenticationFailed,
     BadAnswer,
@@ -30,20 +29,20 @@ from headrace.wire.apis import ApiKey
 CONNECT_TIMEOUT_MS = 10_000
 REQUEST_TIMEOUT_MS = 30_000
 SILENCE_MS = 500
-"""A call for any broker is offered to a further address when the one before has been silent for this long."""
+"""Time without a response after which a call for any broker is offered to another address."""
 
 RECEIVE_BYTES = 256 * 1024
 FIRST_RECEIVE_BYTES = 16 * 1024
-"""Between answers no more than this is received: a large one that begins there is received where it stays."""
+"""Bytes received between responses: a larger response that begins there is then received in place."""
 
 RECEIVES_MAX = 16
-"""How often one connection is read before others have their turn."""
+"""Reads of one connection before the others have their turn."""
 
 CALLS_WAITING_MAX = 1_000
-"""How many calls may wait for one connection to be made."""
+"""Calls that may wait for one connection."""
 
 TURN_MS_MAX = 60_000
-"""The longest wait in one turn, whatever is asked for."""
+"""The longest wait in one turn, whatever the caller requests."""
 
 
 class Links:
@@ -62,9 +61,10 @@ class Links:
         security: Security = PLAINTEXT,
         tell: Callable[[str], object] | None = None,
     ) -> None:
-        """`choose` gives a number below its argument: clients that start together shall not all go the same way.
+        """`choose` returns a number below its argument: clients that start together should not all choose the same
+        broker.
 
-        `tell` hears when a broker cannot be reached any more, and when it can again.
+        `tell` logs when a broker can no longer be reached, and when it can again.
         """
         self.cluster = cluster
         self._network = network
@@ -75,10 +75,10 @@ class Links:
         self._request_timeout_ms = request_timeout_ms
         self._connect_timeout_ms = connect_timeout_ms
         self._answer_bytes_max = answer_bytes_max
-        self._links: dict[Route, Link] = {}
-        self._by_token: dict[int, Route] = {}
+        self._links: dict[LinkRoute, Link] = {}
+        self._by_token: dict[int, LinkRoute] = {}
         self._replies: deque[tuple[Completed, ClientError | None]] = deque()
-        """Replies that did not come from the network: errors, and the silence after acks=0."""
+        """Replies that did not come from the network: errors, and the missing responses of acks=0."""
         self._requests_count = self._received_bytes = self._sent_bytes = 0
         self._chunk = memoryview(bytearray(RECEIVE_BYTES))
         self._first_chunk = self._chunk[:FIRST_RECEIVE_BYTES]
@@ -94,14 +94,14 @@ class Links:
     def _route(self, pending: Pending) -> None:
         now_ms = self._clock.monotonic_ms()
         try:
-            route = Route(self._address_for(pending.call.target, now_ms), pending.call.lane)
+            route = LinkRoute(self._address_for(pending.call.target, now_ms), pending.call.lane)
             link = self._links.get(route) or self._connect(route, now_ms)
             self._enqueue(link, pending)
         except ClientError as error:
             self._fail_or_reroute(pending, error)
 
     def _fail_or_reroute(self, pending: Pending, error: ClientError) -> None:
-        """Offer a call for any broker that was not sent yet to the next address that is not avoided."""
+        """Offer an unsent call for any broker to the next address that is not in back-off."""
         now_ms = self._clock.monotonic_ms()
         may_try = isinstance(error, BrokerUnreachable | BadAnswer) or (
             isinstance(error, DeadlineExceeded) and now_ms < pending.connect_by_ms
@@ -112,8 +112,8 @@ class Links:
             self._replies.append((pending.completed, error))
 
     def versions_of(self, node_id: int) -> dict[int, tuple[int, int, int]]:
-        """What the broker serves by API key, once a call to it was answered; of any broker for ANY_BROKER."""
-        link = self._links.get(Route(self._address_for(node_id, self._clock.monotonic_ms()), 0))
+        """Return the API versions of the broker, once a call to it was answered; of any broker for ANY_BROKER."""
+        link = self._links.get(LinkRoute(self._address_for(node_id, self._clock.monotonic_ms()), 0))
         return dict(link.connection.versions) if link is not None else {}
 
     def counters(self) -> dict[str, float]:
@@ -130,17 +130,17 @@ class Links:
         return sum(link.calls() for link in list(self._links.values())) + len(self._replies)
 
     def turn(self, wait_ms: float) -> None:
-        """Wait at most that long for the network, then hand out what has come."""
+        """Wait at most that long for the network, then deliver what has arrived."""
         self.handle(self._network.poll(self.wait_ms(wait_ms)))
 
     def wait_ms(self, wait_ms: float) -> float:
-        """How long the network may be waited for, if nothing else is to be done for `wait_ms`."""
+        """Return how long to wait for the network, if nothing else is due for `wait_ms`."""
         if self._replies:
             return 0.0
         return max(0.0, min(wait_ms, TURN_MS_MAX, self._next_deadline_ms() - self._clock.monotonic_ms()))
 
     def handle(self, events: Iterable[tuple[int, int]]) -> None:
-        """Serve what the network reported, for a loop that polls it itself; tokens of others are left alone."""
+        """Handle network events, for a loop that polls the network itself; tokens of other owners are ignored."""
         for token, ready in events:
             route = self._by_token.get(token)
             if route is not None:
@@ -150,20 +150,22 @@ class Links:
             completed, reply = self._replies.popleft()
             completed(reply)
 
-    def say_last(self, calls: Iterable[Call]) -> None:
-        """Just before the end: send these where a connection stands and takes them at once."""
+    def send_last(self, calls: Iterable[Call]) -> None:
+        """Send these calls just before closing, where a connection exists and accepts them at once."""
         now_ms = self._clock.monotonic_ms()
         for call in calls:
             broker = self.cluster.brokers.get(call.target)
-            link = self._links.get(Route(Address(broker.host, broker.port), call.lane)) if broker is not None else None
+            link = (
+                self._links.get(LinkRoute(Address(broker.host, broker.port), call.lane)) if broker is not None else None
+            )
             if link is None or not link.may_send(now_ms):
                 continue
-            with suppress(OSError, ClientError):  # The connection is broken next anyway.
+            with suppress(OSError, ClientError):  # The connection is closed next anyway.
                 link.outgoing.append(memoryview(link.connection.send(call)))
                 self._flush(link)
 
     def close(self) -> None:
-        """Break every connection; nobody waits for the calls on them any more."""
+        """Close every connection; the calls on them get no reply."""
         for link in self._links.values():
             self._network.forget(link.transport.token)
             link.transport.close()
@@ -175,23 +177,23 @@ class Links:
         if target != ANY_BROKER:
             return self._addresses.of(target)
         for address in self._addresses.all():
-            link = self._links.get(Route(address, 0))
+            link = self._links.get(LinkRoute(address, 0))
             if link is not None and link.connection.is_ready:
                 return address
         for address in self._addresses.usable(now_ms):
-            link = self._links.get(Route(address, 0))
+            link = self._links.get(LinkRoute(address, 0))
             if link is None or not link.was_silent:
                 return address
         return self._addresses.next(now_ms)
 
-    def _connect(self, route: Route, now_ms: float) -> Link:
+    def _connect(self, route: LinkRoute, now_ms: float) -> Link:
         address = route.address
         self._addresses.check(address, now_ms)
         try:
             transport = self._network.connect(address.host, address.port)
         except OSError as error:
             raise self._refuse(address, unreachable(str(address), error.strerror or error)) from error
-        connection = Connection(
+        connection = BrokerConnection(
             address=str(address),
             client_id=self._client_id,
             answer_bytes_max=self._answer_bytes_max,
@@ -214,7 +216,9 @@ class Links:
             link.identify(self._security.exchange(), now_ms + self._connect_timeout_ms)
         if not link.may_send(now_ms):
             if len(link.waiting) >= CALLS_WAITING_MAX:
-                raise BrokerUnreachable(f"{CALLS_WAITING_MAX} requests wait for {link.connection.address} already")
+                raise BrokerUnreachable(
+                    f"{CALLS_WAITING_MAX} requests already wait for {link.connection.address}; wait for responses first"
+                )
             link.waiting.append(pending)
             self._watch(link)
             return
@@ -224,7 +228,7 @@ class Links:
             link.sent.append(pending)
         else:
             self._replies.append((pending.completed, None))
-        with suppress(OSError):  # What is wrong with the connection is seen in the next turn.
+        with suppress(OSError):  # A fault of the connection is noticed in the next turn.
             self._flush(link)
         self._watch(link)
 
@@ -235,7 +239,7 @@ class Links:
             link.interest = interest
             self._network.watch(link.transport.token, interest)
 
-    def _serve(self, route: Route, events: int) -> None:
+    def _serve(self, route: LinkRoute, events: int) -> None:
         link, address = self._links[route], route.address
         try:
             if events & WRITABLE:
@@ -269,11 +273,11 @@ class Links:
                 link.outgoing.popleft()
 
     def _receive(self, link: Link) -> None:
-        """Take what is there; a large answer is received where it stays, in as few calls as it takes."""
+        """Receive the available bytes; a large response is received in place, in as few calls as possible."""
         for _ in range(RECEIVES_MAX):
             room = None
             if link.secured is not None:
-                place = self._chunk  # TLS has bytes of its own that nobody tells of: it wants a place for all of them.
+                place = self._chunk  # TLS holds decrypted bytes without an event: it needs a buffer for all of them.
             elif (room := link.connection.room()) is not None:
                 place = room
             else:
@@ -290,9 +294,9 @@ class Links:
             read = link.connection.receive(place[:count]) if room is None else link.connection.filled(count)
             self._handle_answers(link, *read, was_ready=was_ready)
             if count < place_bytes or (room is not None and read[0]):
-                return  # Nothing is left, or hardly anything behind an answer as large as that.
+                return  # Nothing is left, or hardly anything after a response of this size.
 
-    def _handle_answers(self, link: Link, answers: list[Answer], reaction: bytes, *, was_ready: bool) -> None:
+    def _handle_answers(self, link: Link, answers: list[AnsweredCall], reaction: bytes, *, was_ready: bool) -> None:
         moved = False
         if reaction:
             link.outgoing.append(memoryview(reaction))
@@ -306,7 +310,7 @@ class Links:
             link.sent.popleft().completed(answer.message)
         if moved:
             raise BrokerUnreachable(
-                f"{link.connection.address} is of another cluster now: begin with bootstrap_servers"
+                f"{link.connection.address} now belongs to another cluster; starting again from bootstrap_servers"
             )
         if not was_ready and link.connection.is_ready:
             link.became_ready(self._clock.monotonic_ms())
@@ -315,16 +319,16 @@ class Links:
             self._release(link)
 
     def _take_over(self, link: Link) -> None:
-        """Let the first connection that is ready have the calls for any broker that wait for others."""
+        """Give the first ready connection the calls for any broker that wait for other connections."""
         lane = self._by_token[link.transport.token].lane
         for route, other in self._links.items():
             if route.lane == lane and not other.connection.is_ready:
                 link.waiting.extend(other.release_free())
 
     def _try_next(self, lane: int, silent: Link, now_ms: float) -> None:
-        """Offer the calls for any broker to a further address; the silent one may still answer, and then has them."""
+        """Offer the calls for any broker to another address; the silent one keeps them if it responds first."""
         silent.patience_ms, silent.was_silent = now_ms + SILENCE_MS, True
-        routes = (Route(address, lane) for address in self._addresses.usable(now_ms))
+        routes = (LinkRoute(address, lane) for address in self._addresses.usable(now_ms))
         route = next((each for each in routes if each not in self._links), None)
         if route is None:
             return
@@ -335,7 +339,7 @@ class Links:
                 self._fail_or_reroute(pending, error)
 
     def _release(self, link: Link) -> None:
-        """Something can be sent: send what waited for that."""
+        """Send the waiting calls, now that the connection can send."""
         for _ in range(len(link.waiting)):
             pending = link.waiting.popleft()
             try:
@@ -347,13 +351,13 @@ class Links:
         return min((link.next_deadline_ms() for link in self._links.values()), default=float("inf"))
 
     def _expire(self, now_ms: float) -> None:
-        """A connection with an answer overdue is broken: what follows on it would be answers to something older."""
+        """Close a connection with an overdue response: what follows on it would be responses to older requests."""
         for route, link in list(self._links.items()):
             address = route.address
             overdue = any(pending.deadline_ms <= now_ms for pending in link.sent)
             silent = not link.connection.is_ready and link.give_up_ms <= now_ms
             if overdue or silent:
-                error = DeadlineExceeded(f"{address} did not answer in time: it may be overloaded or not be a broker")
+                error = DeadlineExceeded(f"{address} did not respond in time: it may be overloaded, or not be a broker")
                 self._drop(route, self._refuse(address, error))
             else:
                 self._expire_waiting(link, now_ms)
@@ -367,14 +371,14 @@ class Links:
         for pending in link.expired(now_ms):
             link.waiting.remove(pending)
             if is_ready:
-                text = f"{address} wants to be asked less: look at the quotas of this client"
+                text = f"{address} throttles this client: check its quotas"
             elif pending.call.target == ANY_BROKER and len(every := self._addresses.all()) > 1:
-                text = f"none of {', '.join(map(str, every))} answered in time: is a broker running there?"
+                text = f"none of {', '.join(map(str, every))} responded in time; check that a broker is running there"
             else:
-                text = f"no connection to {address} in time: is a broker running there?"
+                text = f"no connection to {address} in time; check that a broker is running there"
             self._replies.append((pending.completed, DeadlineExceeded(text)))
 
-    def _drop(self, route: Route, error: ClientError) -> None:
+    def _drop(self, route: LinkRoute, error: ClientError) -> None:
         link = self._links.pop(route)
         del self._by_token[link.transport.token]
         self._network.forget(link.transport.token)
@@ -388,5 +392,6 @@ def _broken(link: Link, address: Address, reason: str) -> BrokerUnreachable:
     if not link.connection.is_ready:
         return unreachable(str(address), reason)
     return BrokerUnreachable(
-        f"the connection to {address} broke before the answer ({reason}): is the broker still running? see its log"
+        f"the connection to {address} broke before the response ({reason}); check that the broker is running, "
+        "and see its log"
     )

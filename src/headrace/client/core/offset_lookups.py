@@ -1,4 +1,4 @@
-"""Offsets by time, as a leader is asked for them: the call, and what its answer says."""
+"""Offsets by time: build the ListOffsets call and parse its response."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ def list_offsets_call(
     timeout_ms: int,
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> Call:
-    """With READ_COMMITTED, LATEST is the last stable offset, before the first open transaction."""
+    """Build the call. With READ_COMMITTED, LATEST is the last stable offset, before the first open transaction."""
     request = list_offsets_api.ListOffsetsRequest(
         replica_id=_CONSUMER,
         isolation_level=isolation,

@@ -1,6 +1,6 @@
-"""How far one partition is read: its position, the batches fetched for it, and which of their records are given.
+"""The reading state of one partition: its position, its fetched batches, and which of their records are returned.
 
-With read_committed, batches of aborted transactions are left out, by the list that came with them (KIP-98).
+With read_committed, batches of aborted transactions are skipped, by the list that came with them (KIP-98).
 """
 
 import math
@@ -42,36 +42,36 @@ T = TypeVar("T")
 
 UNKNOWN_OFFSET = -1
 _new_tuple = tuple.__new__
-"""Makes a named tuple in a third of the time that its class takes."""
+"""Creates a named tuple in a third of the time that its class takes."""
 
 _GENERATIONS = count()
 
 
 class FetchedBatch(NamedTuple):
-    """A whole batch as it came, and the records of it that are asked for."""
+    """A whole fetched batch, and the range of its records that is wanted."""
 
     partition: TopicPartition
     data: memoryview
     begin: int
-    """Records below this offset were given before."""
+    """Records below this offset were returned before."""
     end: int
-    """The offset behind the batch."""
+    """The offset after the batch."""
     fields: HeaderFields
 
     @property
     def is_whole(self) -> bool:
-        """Whether none of its records was given before."""
+        """Return whether none of its records was returned before."""
         return self.begin <= self.fields[BASE_OFFSET]
 
     def plain(self) -> bytes | memoryview:
-        """The bytes of its records, not compressed; a copy only if they were."""
+        """Return the uncompressed bytes of its records; copied only if they were compressed."""
         if self.fields[ATTRIBUTES] & COMPRESSION_MASK:
             return open_records(self.data, INFLATED_BYTES_MAX)[1]
         return self.data[HEADER_SIZE:]
 
 
 class AbortedTransactions:
-    """Which batches of one fetch belong to transactions that were aborted; asked batch by batch, in order."""
+    """Finds the batches of one fetch that belong to aborted transactions; called batch by batch, in order."""
 
     __slots__ = ("_aborted", "_producers")
 
@@ -92,7 +92,7 @@ class AbortedTransactions:
         return bool(fields[ATTRIBUTES] & TRANSACTIONAL_BIT) and fields[PRODUCER_ID] in self._producers
 
 
-class Reading:
+class PartitionReading:
     __slots__ = (
         "_batch",
         "_damage",
@@ -123,44 +123,44 @@ class Reading:
 
     def __init__(self, partition: TopicPartition, start: int | None, *, needs_committed: bool = False) -> None:
         self.position: int | None = None
-        """The next offset to give; None while it is looked up."""
+        """The next offset to return; None while it is looked up."""
         self.start = start
         """What to look up: a time, EARLIEST or LATEST."""
         self.since: int | None = None
-        """The time that nothing was as new as, while it is looked up where the partition ends."""
+        """The time for which no record was found, while the end of the partition is looked up."""
         self.end: int | None = None
-        """Where it ended then: the position, if still nothing is as new."""
+        """The end at that time: the new position if there is still no such record."""
         self.needs_committed = needs_committed
-        """The position is what the group committed, or `start` if that is nothing."""
+        """The position is the group's committed offset, or `start` if there is none."""
         self.generation = next(_GENERATIONS)
-        """Another one after every seek and for every reading, so that older answers are not taken for newer ones."""
+        """Changes with every seek and every new reader, so that responses to older requests are recognised."""
         self.is_asking = False
         self.is_paused = False
         self.resume_ms = 0.0
         self.fetched_bytes = 0
-        """Of the batches that wait to be opened."""
+        """Bytes of the batches that wait to be decoded."""
         self.high_watermark = self.last_stable_offset = self.log_start = UNKNOWN_OFFSET
         self.last_epoch = -1
-        """The leader epoch of the last batch given."""
+        """The leader epoch of the last returned batch."""
         self.fetched_epoch = -1
-        """The leader epoch of the last batch fetched, or of what was committed."""
+        """The leader epoch of the last fetched batch, or of the committed offset."""
         self.checked_epoch = -1
-        """The newest leader epoch whose leader has all that was read (KIP-320)."""
+        """The newest leader epoch whose leader is known to have all records read so far (KIP-320)."""
         self.preferred_node: int | None = None
-        """A replica nearer than the leader, by the leader's own word (KIP-392)."""
+        """A nearer replica that the leader named (KIP-392)."""
         self.preferred_until_ms = 0.0
         self.redirected_ms = -math.inf
-        """When a node last sent us to another one."""
+        """When a node last redirected us to another one."""
         self._partition = partition
         self._waiting: deque[tuple[memoryview, AbortedTransactions | None]] = deque()
         self._opened: list[ConsumerRecord] = []
         self._given_count = 0
         self._batch: FetchedBatch | None = None
-        """What was opened."""
+        """Decoded records."""
         self._damage: ProtocolError | None = None
 
     def move(self, position: int | None, start: int | None, *, epoch: int = -1) -> None:
-        """Go on from there; `epoch` is that of the record before, where it is known."""
+        """Move to an offset; `epoch` is that of the record before it, if known."""
         self.position, self.start, self.needs_committed = position, start, False
         self.since = self.end = None
         self.last_epoch = self.fetched_epoch = epoch
@@ -175,7 +175,7 @@ class Reading:
         return not self._waiting and self._given_count >= len(self._opened) and self._damage is None
 
     def fetch_position(self) -> int | None:
-        """The offset to fetch next: behind all that was fetched."""
+        """Return the offset to fetch next: after everything fetched."""
         if not self._waiting:
             return self.position if self._given_count >= len(self._opened) else self._opened[-1].offset + 1
         fields = HEADER.unpack_from(self._waiting[-1][0])
@@ -183,7 +183,7 @@ class Reading:
         return end if self.position is None else max(end, self.position)
 
     def keep(self, fetched: bytes | bytearray | memoryview, aborted: Iterable[tuple[int, int]] | None) -> None:
-        """Hold the whole batches of an answer; `aborted` is None where all records are wanted."""
+        """Keep the whole batches of a response; `aborted` is None if all records are wanted."""
         whole = list(batches(fetched, allow_truncated_end=True))
         filter_ = AbortedTransactions(aborted) if aborted is not None else None
         self._waiting.extend((batch, filter_) for batch in whole)
@@ -205,7 +205,7 @@ class Reading:
                 except ProtocolError as damage:
                     if not taken:
                         raise
-                    self._damage = damage  # What is whole before it is given first.
+                    self._damage = damage  # The records before the damage are returned first.
                     break
                 continue
             wanted = count_max - len(taken)
@@ -217,7 +217,7 @@ class Reading:
         return taken
 
     def take_batches(self, bytes_max: int, *, check_crcs: bool) -> list[FetchedBatch]:
-        """The next batches, until they have so many bytes; or what is left of one that was begun."""
+        """Return the next batches, up to this many bytes; or the rest of one that was begun."""
         if self._damage is not None:
             raise self._damage
         if self._given_count < len(self._opened):
@@ -235,11 +235,11 @@ class Reading:
         except ProtocolError as damage:
             if not taken:
                 raise
-            self._damage = damage  # What is whole before it is given first.
+            self._damage = damage  # The batches before the damage are returned first.
         return taken
 
     def _open_next(self, *, check_crcs: bool) -> bool:
-        """Open the next batch that has records to give."""
+        """Decode the next batch that has records to return."""
         batch = self._next_visible(check_crcs=check_crcs)
         if batch is None:
             self._opened, self._given_count, self._batch = [], 0, None
@@ -251,7 +251,7 @@ class Reading:
         return True
 
     def _next_visible(self, *, check_crcs: bool) -> FetchedBatch | None:
-        """Pass over control batches, aborted ones and those given before; the position moves behind them."""
+        """Skip control batches, aborted ones and those returned before; the position moves past them."""
         while self._waiting:
             data, aborted = self._waiting.popleft()
             self.fetched_bytes -= len(data)
@@ -268,7 +268,7 @@ class Reading:
 
 
 def open_batch(batch: FetchedBatch) -> list[ConsumerRecord]:
-    """The records of a batch that were not given before."""
+    """Return the records of a batch that were not returned before."""
     (topic, index), begin, new = batch.partition, batch.begin, _new_tuple
     fields, plain = open_records(batch.data, INFLATED_BYTES_MAX)
     columns = columns_of(fields, plain)
@@ -280,11 +280,13 @@ def open_batch(batch: FetchedBatch) -> list[ConsumerRecord]:
 
 
 def readable(batch: FetchedBatch, read: Callable[[FetchedBatch], T]) -> T:
-    """What `read` makes of a batch that the application has already; what was produced damaged has a right checksum."""
+    """Return `read` of a batch that the application already has; records that were produced damaged have a valid
+    checksum.
+    """
     try:
         return read(batch)
     except ProtocolError as error:
         raise BadAnswer(
-            f"{batch.partition} is damaged at offset {batch.begin}: {error}; seek and poll give what is before and "
-            f"behind it, up to offset {batch.end}"
+            f"{batch.partition} is damaged at offset {batch.begin}: {error}; use seek and poll to read the "
+            f"records before and behind it, up to offset {batch.end}"
         ) from error

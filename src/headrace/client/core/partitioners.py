@@ -1,4 +1,4 @@
-"""Which partition a record belongs to: by the hash that the Java client uses, by librdkafka's, or in turn."""
+"""Partitioners: by the hash of the Java client, by that of librdkafka, or round-robin."""
 
 from collections.abc import Callable
 from zlib import crc32
@@ -9,7 +9,7 @@ _MULTIPLIER = 0x5BD1E995
 
 
 def murmur2(key: bytes) -> int:
-    """The 32-bit hash of the Java client, as an unsigned number."""
+    """Return the 32-bit hash of the Java client, as an unsigned number."""
     length = len(key)
     state = _SEED ^ length
     whole = length & ~3
@@ -24,12 +24,12 @@ def murmur2(key: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:
-    """Where every client of a topic puts this key, so that they agree."""
+    """Return the partition of this key, on which all clients of a topic agree."""
     return (murmur2(key) & 0x7FFFFFFF) % partition_count
 
 
 def partition_for_checksum(key: bytes, partition_count: int) -> int:
-    """Where librdkafka's "consistent" partitioners put this key."""
+    """Return the partition of this key by librdkafka's "consistent" partitioners."""
     return crc32(key) % partition_count
 
 
@@ -38,7 +38,7 @@ Choose = Callable[[str, bytes | None, int], int]
 
 
 class RoundRobin:
-    """One record to each partition in turn, keys or not."""
+    """Assigns records to partitions in turn, with or without keys."""
 
     def __init__(self) -> None:
         self._next: dict[str, int] = {}

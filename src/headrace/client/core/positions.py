@@ -1,4 +1,4 @@
-"""Where partitions are read from: offsets looked up by time, and whether a new leader has what was read (KIP-320)."""
+"""Look up start positions by time, and check that a new leader has the records read so far (KIP-320)."""
 
 from functools import partial
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from headrace.client.core.calls import PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.offset_lookups import list_offsets_call, offsets_in
-from headrace.client.core.partition_reader import Reading
+from headrace.client.core.partition_reader import PartitionReading
 from headrace.client.core.readings import Readings
 from headrace.client.core.truncations import divergence, epoch_ends_call, epoch_ends_in
 from headrace.client.errors import ClientError, LogTruncated, UnsupportedByBroker
@@ -51,19 +51,19 @@ class Positions:
             else:
                 self._begin(reading, at)
 
-    def _begin(self, reading: Reading, at: OffsetAt) -> None:
+    def _begin(self, reading: PartitionReading, at: OffsetAt) -> None:
         start, is_found = reading.start, at.offset >= 0
         if is_found and start == LATEST and reading.since is not None:
-            # What has come between the two questions lies before this end: the time is asked for again.
+            # Records that arrived between the two lookups lie before this end: the time is looked up again.
             reading.end, reading.start = at.offset, reading.since
         elif is_found:
             reading.position = at.offset
         elif reading.end is not None:
             reading.position = reading.end
-        else:  # Nothing is as new as the time asked for.
+        else:  # No record is as new as the requested time.
             reading.since, reading.start = start if start is not None and start >= 0 else None, LATEST
 
-    def needs_check(self, partition: TopicPartition, reading: Reading) -> bool:
+    def needs_check(self, partition: TopicPartition, reading: PartitionReading) -> bool:
         epoch = self._cluster.leader_epoch(partition)
         if epoch <= reading.checked_epoch:
             return False
@@ -84,7 +84,7 @@ class Positions:
         for partition, reading in self._readings.answered(asked):
             answer = found.get(partition)
             if isinstance(reply, UnsupportedByBroker):
-                reading.checked_epoch = current[partition]  # An old broker cannot be asked.
+                reading.checked_epoch = current[partition]  # An old broker does not support this request.
             elif answer is None:
                 self._cluster.mark_wrong()
                 self._readings.pause(reading, now_ms)
@@ -99,11 +99,13 @@ class Positions:
                 else:
                     self._truncated(partition, reading, diverged_at, now_ms)
 
-    def _truncated(self, partition: TopicPartition, reading: Reading, diverged_at: int | None, now_ms: float) -> None:
-        """Of what was read, the leader has less: go on where the two part, if the application leaves it to us."""
+    def _truncated(
+        self, partition: TopicPartition, reading: PartitionReading, diverged_at: int | None, now_ms: float
+    ) -> None:
+        """Handle a leader that has less than was read: continue at the divergence, if the application allows that."""
         assert reading.position is not None
         if diverged_at is not None and diverged_at >= reading.position:
-            reading.move(reading.position, None)  # The application has nothing of what was cut off.
+            reading.move(reading.position, None)  # The application has none of the truncated records.
         elif self._reset_to is None:
             self._readings.pause(reading, now_ms)
             self._readings.tell(LogTruncated(partition, reading.position, diverged_at))

@@ -1,4 +1,4 @@
-"""Batches as a Produce request for one broker."""
+"""Build a Produce request for one broker from batches."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headrace.client.core.transactions import Transactions
 
 CONCURRENT_PAUSE_MS = 20
-"""Until the next attempt where the markers of the transaction before are still being written."""
+"""Pause before a retry while the markers of the previous transaction are still being written."""
 
 NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
 
@@ -23,7 +23,7 @@ _TOPIC_IDS_FROM_VERSION = 13
 _ZSTD_FROM_VERSION = 7
 _RECORD_BATCHES_FROM_VERSION = 3
 _IMPLICIT_FROM_VERSION = 12
-"""From this version on the leader adds partitions to the transaction by itself (KIP-890)."""
+"""From this version on the leader adds partitions to the transaction (KIP-890)."""
 
 
 def produce_call(
@@ -35,7 +35,7 @@ def produce_call(
     timeout_ms: int,
     transactions: "Transactions | None",
 ) -> Call:
-    """All batches are encoded."""
+    """Build the call; all batches are encoded already."""
     topics: dict[str, list[produce.ProduceRequestPartition]] = {}
     min_version = _RECORD_BATCHES_FROM_VERSION
     for batch in batches:
@@ -71,7 +71,7 @@ def produce_call(
 
 
 def identity_call() -> Call:
-    """Ask for the producer id of an idempotent producer without transactions."""
+    """Build a request for the producer id of an idempotent producer without transactions."""
     request = init_producer_id.InitProducerIdRequest(
         transactional_id=None, transaction_timeout_ms=NO_TRANSACTION_TIMEOUT_MS
     )

@@ -1,4 +1,4 @@
-"""Batches on their way to a broker, and the line they stand in for each partition."""
+"""Batches that wait for or are in flight to a broker, and the queue of each partition."""
 
 import math
 from collections import deque
@@ -14,23 +14,25 @@ RECORD_OVERHEAD_BYTES_MAX = 36
 
 HEADER_OVERHEAD_BYTES_MAX = 10
 SEQUENCE_MASK = 0x7FFFFFFF
-"""Sequence numbers start again at zero behind the largest 32-bit number."""
+"""Sequence numbers wrap to zero after the largest 32-bit number."""
 
 
 def record_bytes_bound(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> int:
-    """At most how many bytes the record adds to a batch; TypeError or ValueError for headers that are none."""
+    """Return an upper bound of the bytes that the record adds to a batch; TypeError or ValueError for invalid
+    headers.
+    """
     size = RECORD_OVERHEAD_BYTES_MAX + (len(key) if key else 0) + (len(value) if value else 0)
     if not headers:
         return size
     for name, content in headers:
         if not isinstance(name, str) or not isinstance(content, bytes | None):
-            raise TypeError("a header is text and bytes")
+            raise TypeError("a header is a string and bytes")
         size += HEADER_OVERHEAD_BYTES_MAX + 4 * len(name) + (len(content) if content else 0)
     return size
 
 
 class ProducedBatch:
-    """Records of one partition that travel together; also what their senders look at to learn how it ended."""
+    """Records of one partition that are sent together; their deliveries read the result from it."""
 
     __slots__ = (
         "base_offset",
@@ -56,25 +58,25 @@ class ProducedBatch:
     def __init__(self, partition: TopicPartition, number: int, *, ready_ms: float, deadline_ms: float) -> None:
         self.partition = partition
         self.number = number
-        """Grows with every batch of the producer, so it is their order."""
+        """Grows with every batch of the producer, so it defines their order."""
         self.builder = BatchBuilder()
         self.is_full = False
-        """Nothing more is added; it is sent as soon as it can be."""
+        """No more records are added; it is sent as soon as possible."""
         self.ready_ms = ready_ms
-        """When it is sent even if it is not full, or tried again."""
+        """When it is sent even if it is not full, or retried."""
         self.deadline_ms = deadline_ms
         self.encoded: bytearray | None = None
         self.producer_id = -1
         self.sequence = -1
         self.is_uncertain = False
-        """It was sent and nobody knows whether it was written."""
+        """It was sent, and it is unknown whether it was written."""
         self.last_error: ClientError | None = None
         self.redirected_ms = -math.inf
         """When a broker last named another leader."""
         self.is_done = False
         self.error: ClientError | None = None
         self.is_told = False
-        """Somebody has looked at the error."""
+        """The application has read the error."""
         self.base_offset = -1
         self.log_append_time_ms = -1
         self.callbacks: list[Callable[[], None]] | None = None
@@ -86,7 +88,7 @@ class ProducedBatch:
     def encode(
         self, *, compression: int, producer_id: int, producer_epoch: int, sequence: int, transactional: bool = False
     ) -> None:
-        """Fix the bytes, once: a retry sends the same ones, so that the broker recognises them."""
+        """Encode once: a retry sends the same bytes, so that the broker recognises them."""
         self.is_full = True
         self.producer_id = producer_id
         self.sequence = sequence
@@ -104,8 +106,8 @@ class ProducedBatch:
         self.sequence = -1
 
 
-class EncodedBatch(ProducedBatch):
-    """One that came with its bytes finished: it only gets an identity, and its builder only counts."""
+class PreEncodedBatch(ProducedBatch):
+    """A batch that was already encoded by the application: it only gets an identity, and its builder only counts."""
 
     __slots__ = ("_given",)
 
@@ -121,7 +123,7 @@ class EncodedBatch(ProducedBatch):
     def encode(
         self, *, compression: int, producer_id: int, producer_epoch: int, sequence: int, transactional: bool = False
     ) -> None:
-        """The same bytes under this identity; they stay compressed as they came."""
+        """Return the same bytes with this identity; they stay compressed as they are."""
         self.producer_id = producer_id
         self.sequence = sequence
         stamp_producer(
@@ -134,8 +136,8 @@ class EncodedBatch(ProducedBatch):
         self.encoded = self._given
 
 
-class PartitionLine:
-    """The batches of one partition: those that wait, oldest first, and those that are in flight."""
+class PartitionQueue:
+    """The batches of one partition: those that wait, oldest first, and those in flight."""
 
     __slots__ = ("in_flight", "next_sequence", "waiting")
 
@@ -150,10 +152,10 @@ class PartitionLine:
         return sequence
 
     def put_back(self, batch: ProducedBatch) -> None:
-        """Into its old place in the line, before every younger batch."""
+        """Insert the batch at its old position, before every younger batch."""
         place = sum(1 for other in self.waiting if other.number < batch.number)
         self.waiting.insert(place, batch)
 
     def has_older(self, batch: ProducedBatch) -> bool:
-        """Whether a batch before this one is not settled yet."""
+        """Return whether an older batch is not complete yet."""
         return any(other.number < batch.number for other in (*self.waiting, *self.in_flight))

@@ -1,8 +1,8 @@
-"""The producer's decisions: which batch goes where and when, what is tried again, and what its end was.
+"""Decisions of the producer: which batch is sent where and when, what is retried, and each result.
 
-Without a clock or a socket: `append` and `poll` take the time, `poll` gives calls, and the reply of each pending's
-call goes back into its `completed`. Order within a partition is kept by one rule: a batch that is tried again stands in
-line before all younger ones. With idempotence (acks=all) the broker refuses what would duplicate or reorder.
+Without a clock or a socket: `append` and `poll` take the time, `poll` returns calls, and the reply of each goes to its
+`completed`. One rule preserves the order within a partition: a batch that is retried precedes all younger ones. With
+idempotence (acks=all) the broker refuses duplicates and reordering.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from headrace.client.core.calls import PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.partitioners import Choose
 from headrace.client.core.produce_requests import CONCURRENT_PAUSE_MS, identity_call, produce_call
-from headrace.client.core.produced_batches import PartitionLine, ProducedBatch
+from headrace.client.core.produced_batches import PartitionQueue, ProducedBatch
 from headrace.client.errors import (
     BrokerError,
     ClientClosed,
@@ -45,7 +45,7 @@ class ProducerCore:
         transactions: "Transactions | None" = None,
     ) -> None:
         self.settled: list[ProducedBatch] = []
-        """Batches that ended since the caller last emptied this."""
+        """Batches that completed since the caller last emptied this list."""
         self._accumulator = Accumulator(settings, cluster, choose, partitioner=partitioner)
         self.append = self._accumulator.append
         self.append_batch = self._accumulator.append_batch
@@ -55,23 +55,23 @@ class ProducerCore:
         self._cluster = cluster
         self._transactions = transactions
         self.last_failed: ProducedBatch | None = None
-        """Of those that were neither aborted nor left by a close."""
+        """Failed batches, without those that were aborted or dropped by a close."""
         self._records_count = self._failed_count = self._retries_count = 0
         self._requests: dict[int, int] = {}
         self._producer_id = -1
         self._producer_epoch = -1
         self._identity_due_ms: float | None = 0.0
-        """When to ask for a producer id; None while one is on its way or held."""
+        """When to request a producer id; None while one is requested or held."""
 
     @property
     def buffered_bytes(self) -> int:
         return self._accumulator.buffered_bytes
 
-    def unsettled(self) -> int:
+    def incomplete_count(self) -> int:
         return sum(len(line.waiting) + len(line.in_flight) for line in self._lines.values())
 
     def refusal(self) -> ClientError | None:
-        """Why a batch that is still to be delivered was not taken when it was tried last."""
+        """Return why the last attempt to send a pending batch failed."""
         unsettled = (batch for line in self._lines.values() for batch in (*line.in_flight, *line.waiting))
         return next((batch.last_error for batch in unsettled if batch.last_error is not None), None)
 
@@ -81,11 +81,11 @@ class ProducerCore:
             "record-error-total": self._failed_count,
             "record-retry-total": self._retries_count,
             "buffered-bytes": self.buffered_bytes,
-            "batches-unsettled": self.unsettled(),
+            "batches-unsettled": self.incomplete_count(),
         }
 
     def abandon(self, error: ClientError) -> None:
-        """Give up everything that is not settled."""
+        """Fail everything that is not complete."""
         self.drop_waiting(error)
         for line in self._lines.values():
             for batch in line.in_flight:
@@ -93,14 +93,14 @@ class ProducerCore:
             line.in_flight.clear()
 
     def drop_waiting(self, error: ClientError) -> None:
-        """Give up what is not on its way; the rest is settled by its answers."""
+        """Fail the batches that are not in flight; the others complete by their responses."""
         for line in self._lines.values():
             for batch in line.waiting:
                 self._fail(batch, error)
             line.waiting.clear()
 
     def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
-        """What to send now, and when to ask again at the latest, unless a reply or a record comes first."""
+        """Return the calls to make now, and the time of the next `poll` unless a reply or a record comes first."""
         calls: list[PendingCall] = []
         wakeup_ms = self._expire(now_ms)
         if self._cluster.has_wanted():
@@ -130,14 +130,16 @@ class ProducerCore:
         return calls, wakeup_ms
 
     def _take_identity(self, transactions: "Transactions") -> None:
-        """Under a new epoch the numbers of every partition begin at zero; nothing is on its way then."""
+        """Apply an identity. With a new epoch the sequences of every partition begin at zero; nothing is in flight
+        then.
+        """
         if (transactions.producer_id, transactions.producer_epoch) != (self._producer_id, self._producer_epoch):
             self._producer_id, self._producer_epoch = transactions.producer_id, transactions.producer_epoch
             for line in self._lines.values():
                 line.next_sequence = 0
 
     def _drain(self, now_ms: float) -> tuple[dict[int, list[ProducedBatch]], float]:
-        """The batches to send now, one per partition and at most one request per broker."""
+        """Return the batches to send now, one per partition and at most one request per broker."""
         wakeup_ms = float("inf")
         by_node: dict[int, list[ProducedBatch]] = {}
         sizes: dict[int, int] = {}
@@ -171,7 +173,7 @@ class ProducerCore:
                 wakeup_ms = now_ms
         return by_node, wakeup_ms
 
-    def _may_send(self, line: PartitionLine) -> bool:
+    def _may_send(self, line: PartitionQueue) -> bool:
         if not self._settings.idempotent:
             return not line.in_flight
         return len(line.in_flight) < self._settings.requests_in_flight_max and all(
@@ -215,14 +217,16 @@ class ProducerCore:
             for line in self._lines.values():
                 for batch in line.waiting:
                     batch.last_error = (
-                        reply if isinstance(reply, ClientError) else BrokerError(reply.error_code, "no producer id")
+                        reply
+                        if isinstance(reply, ClientError)
+                        else BrokerError(reply.error_code, "the broker gave no producer id")
                     )
             return
         self._producer_id = reply.producer_id
         self._producer_epoch = reply.producer_epoch
 
     def _produced(self, node: int, batches: list[ProducedBatch], reply: Any, now_ms: float) -> None:
-        """The reply to a Produce request: every batch of it is settled or stands in line again."""
+        """Handle the reply to a Produce request: every batch of it completes or is queued again."""
         self._requests[node] -= 1
         alive = [batch for batch in batches if not batch.is_done]
         for batch in alive:
@@ -245,7 +249,7 @@ class ProducerCore:
         for batch in alive:
             answer = answers.get(batch.partition)
             if answer is None:
-                missing = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no answer for {batch.partition}")
+                missing = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the response lacks {batch.partition}")
                 self._unanswered(batch, missing, now_ms)
             else:
                 self._answered(batch, answer, now_ms)
@@ -257,7 +261,7 @@ class ProducerCore:
             batch.log_append_time_ms = answer.log_append_time_ms
             self._settle(batch)
             return
-        error = BrokerError(code, f"records for {batch.partition} were not taken", answer.error_message)
+        error = BrokerError(code, f"the records for {batch.partition} were refused", answer.error_message)
         if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._is_behind(batch):
             self._retry(batch, error, now_ms)
         elif code in _IDENTITY_ERRORS or code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
@@ -270,17 +274,17 @@ class ProducerCore:
             self._cluster.mark_wrong()
             leader = answer.current_leader
             is_known = self._cluster.learn_leader(batch.partition, leader.leader_id, leader.leader_epoch)
-            # At once, but not again and again: leaders that send us to each other shall not keep us busy.
+            # Retried at once, but not repeatedly: leaders that redirect us to each other must not keep us busy.
             may_hurry = is_known and now_ms - batch.redirected_ms >= self._settings.retry_pause_ms
             batch.redirected_ms = now_ms
             self._retry(batch, error, now_ms, pause_ms=0 if may_hurry else self._settings.retry_pause_ms)
         else:
             self._fail(batch, error)
-            # Its numbers are never written, so the ones behind it would be out of order for ever.
+            # Its sequence is never written, so later ones would be out of order for ever.
             self._renew_identity(batch.producer_id, error, now_ms)
 
     def _is_behind(self, batch: ProducedBatch) -> bool:
-        """Whether one before it failed: it is sent again first, or its numbers are given up already."""
+        """Return whether an older batch failed: that one is sent first, or its sequence was given up already."""
         return batch.producer_id != self._producer_id or self._lines[batch.partition].has_older(batch)
 
     def _unanswered(self, batch: ProducedBatch, error: ClientError, now_ms: float) -> None:
@@ -306,7 +310,7 @@ class ProducerCore:
             self._lines[batch.partition].put_back(batch)
 
     def _expire(self, now_ms: float) -> float:
-        """Give up what waited too long; when the next batch will have."""
+        """Fail batches that waited too long; return when the next one will have."""
         earliest_ms = float("inf")
         for line in self._lines.values():
             while line.waiting and line.waiting[0].deadline_ms <= now_ms:
@@ -318,16 +322,16 @@ class ProducerCore:
     def _give_up(self, batch: ProducedBatch, now_ms: float) -> None:
         reason = f": {batch.last_error}" if batch.last_error else "; no leader could be reached"
         error = DeadlineExceeded(
-            f"records for {batch.partition} were not delivered in {self._settings.delivery_timeout_ms:g} ms{reason}"
+            f"the records for {batch.partition} were not delivered in {self._settings.delivery_timeout_ms:g} ms{reason}"
         )
         self._fail(batch, error)
         if batch.sequence >= 0:
             self._renew_identity(batch.producer_id, error, now_ms)
 
     def _renew_identity(self, producer_id: int, error: ClientError, now_ms: float) -> None:
-        """Begin again under a new producer id, for a gap in the numbers cannot be closed.
+        """Start again with a new producer id, because a gap in the sequences cannot be closed.
 
-        What may have been written under the old one cannot be sent again without the risk of writing it twice.
+        Batches that may have been written under the old id cannot be sent again without the risk of a duplicate.
         """
         if producer_id < 0 or producer_id != self._producer_id or self._transactions is not None:
             return  # A transaction that lost a batch is aborted, and the next begins with another epoch.
@@ -361,6 +365,6 @@ class ProducerCore:
 
 def _uncertain(batch: ProducedBatch, error: ClientError) -> ClientError:
     return DeadlineExceeded(
-        f"records for {batch.partition} may or may not be written: the connection broke before the answer ({error}); "
-        "read the topic's end before sending them again"
+        f"the records for {batch.partition} may or may not be written: the connection broke before the "
+        f"response ({error}); read the end of the topic before sending them again"
     )

@@ -1,10 +1,10 @@
-"""Ranges of offsets read as the bytes they came in: which fetch goes where, how much is held, when a range is done.
+"""Read ranges of offsets as the bytes of their batches: route fetches, limit the bytes held, and detect the end.
 
-Like the other cores it knows no clock and no socket: `poll` gives calls, their replies come back, `take` gives
-pieces. Nothing is decoded but the headers of batches. What is held and what is on its way stays within a limit.
+Like the other cores it has no clock and no socket: `poll` returns calls, their replies come back, `take` returns
+pieces. Only the headers of batches are decoded. The bytes held and in flight stay within a limit.
 
-An empty answer ends a range only if its leader had all of it on its own disk. What a leader keeps in remote storage
-(KIP-405) it may fail to get in time, and then it gives nothing, with the same high watermark as ever.
+An empty response ends a range only if its leader had all of it on its own disk. A leader may fail to read remote
+storage (KIP-405) in time, and then returns nothing, with the same high watermark as before.
 """
 
 import math
@@ -38,7 +38,7 @@ from headrace.wire.records.reader import batches
 
 RETRY_PAUSE_MS = 100
 LOOK_UP_MS_MAX = 1_000
-"""How long a broker may look for where its own part of a log begins."""
+"""Time for which a broker may look up the start of its local log."""
 NAMED_MAX = 3
 """Ranges that a message names."""
 
@@ -48,13 +48,13 @@ HOPELESS = (UnsupportedByBroker, AuthenticationFailed)
 class FetchedBytes(NamedTuple):
     partition: TopicPartition
     data: memoryview
-    """Whole batches, one behind the other, as the broker has them; their checksums are not looked at."""
+    """Consecutive whole batches, as stored by the broker; their checksums are not verified."""
     begin: int
-    """Records below this offset are not asked for: the first batch may begin before it."""
+    """Records below this offset are not wanted: the first batch may begin before it."""
     end: int
-    """Records from this offset on are not asked for; the next piece of the range begins here."""
+    """Records from this offset on are not wanted; the next piece of the range begins here."""
     aborted: tuple[tuple[int, int], ...] | None
-    """Producer ids and first offsets of aborted transactions that reach into it; None where all records are wanted."""
+    """Producer ids and first offsets of aborted transactions in the piece; None if all records are wanted."""
 
 
 class _Range:
@@ -74,16 +74,16 @@ class _Range:
         self.position = start
         self.end = end
         self.known_end = -1
-        """Where the records that can be read end, as the last answer said."""
+        """The end of the readable records, by the last response."""
         self.empty_at: int | None = None
-        """The leader that gave nothing of what is left; it is asked whether all of that is on its disk."""
+        """The leader that returned nothing of the rest; it is asked whether all of that is on its disk."""
         self.needs_leader = False
-        """A follower gave nothing: only the leader can be asked why."""
+        """A follower returned nothing: only the leader knows why."""
         self.is_asking = False
         self.resume_ms = 0.0
         self.preferred_node: int | None = None
         self.redirected_ms = -math.inf
-        """When a node last sent us to another one."""
+        """When a node last redirected us to another one."""
 
 
 class RangeReader:
@@ -96,19 +96,19 @@ class RangeReader:
         held_bytes_max: int,
         topic_ids: Mapping[str, bytes] | None = None,
     ) -> None:
-        """The ids, as far as they are given, are those of the topics that are meant: none else of their names is."""
+        """The ids, where given, select the topics: another topic of the same name is refused."""
         self.steps_count = 0
-        """Grows with every answer that brought a range forward."""
+        """Grows with every response that made progress."""
         self._settings = settings
         self._is_committed = settings.isolation == IsolationLevel.READ_COMMITTED
         self._cluster = cluster
         self._topic_ids = topic_ids or {}
         self._ranges = {place: _Range(start, end) for place, (start, end) in ranges.items() if start < end}
-        """Those that are not fetched to their ends; what got something goes behind the others."""
+        """Ranges that are not completely fetched; those that got records move to the end."""
         self._held_bytes_max = held_bytes_max
         self._held_bytes = 0
         self._asked_bytes: dict[int, int] = {}
-        """By node, how much its next answer may bring."""
+        """By node, the bytes that its next response may contain."""
         self._pieces: deque[FetchedBytes] = deque()
         self._error: ClientError | None = None
         cluster.want(place.topic for place in self._ranges)
@@ -117,12 +117,12 @@ class RangeReader:
         return not self._ranges and not self._pieces
 
     def unread(self) -> str:
-        """What is missing, for messages."""
+        """Describe the missing ranges, for messages."""
         named = [f"{place} from {each.position} to {each.end}" for place, each in self._ranges.items()]
         return ", ".join(named[:NAMED_MAX]) + (f" and {len(named) - NAMED_MAX} more" if named[NAMED_MAX:] else "")
 
     def take(self) -> FetchedBytes | None:
-        """The next piece, if one has come; raises what went wrong behind the last one."""
+        """Return the next piece that has arrived; raises the error that follows the last one."""
         if self._pieces:
             piece = self._pieces.popleft()
             self._held_bytes -= len(piece.data)
@@ -167,7 +167,7 @@ class RangeReader:
         return NO_TOPIC_ID in (known, self._topic_ids.get(topic, NO_TOPIC_ID)) or known == self._topic_ids[topic]
 
     def _node_for(self, place: TopicPartition, wanted: _Range) -> int | None:
-        """None if that is not known; what is known of the topic may also be older than the id that is meant."""
+        """Return the node; None if unknown. The metadata of the topic may be older than the requested id."""
         if not self._is_meant(place.topic):
             return None
         if wanted.preferred_node in self._cluster.brokers:
@@ -209,7 +209,8 @@ class RangeReader:
         else:
             self._cluster.learn_endpoints(reply.node_endpoints)
             answers = answers_in(self._cluster, reply)
-        # Whatever the limits, the first partition with records gets some: the first one has none if none come at all.
+        # Regardless of the limits, the first partition with records returns some: if it is empty, no records come at
+        # all.
         is_empty = not any(answer.records for answer in answers.values())
         for number, place in enumerate(positions):
             wanted = self._ranges[place]
@@ -234,7 +235,7 @@ class RangeReader:
         may_hurry = now_ms - wanted.redirected_ms >= RETRY_PAUSE_MS
         wanted.redirected_ms = now_ms
         if wanted.preferred_node is not None:
-            wanted.preferred_node = None  # A replica that cannot serve us: the leader knows better.
+            wanted.preferred_node = None  # A replica that cannot serve us: ask the leader.
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._error = OffsetOutOfRange(place, wanted.position)
         elif code not in LEADER_ERRORS and code not in RETRIABLE:
@@ -265,10 +266,10 @@ class RangeReader:
         return PendingCall(call, partial(self._looked_up, place, wanted))
 
     def _looked_up(self, place: TopicPartition, wanted: _Range, reply: Any, now_ms: float) -> None:
-        """Where the log on a leader's disk begins now; when it gave nothing, that was not further on."""
+        """Handle the local log start of a leader; when it returned nothing, the start was not above the position."""
         wanted.is_asking, wanted.empty_at = False, None
         if isinstance(reply, UnsupportedByBroker):
-            self._finish(place)  # Brokers without this question have no remote storage either.
+            self._finish(place)  # Brokers without this request have no remote storage either.
             return
         if isinstance(reply, AuthenticationFailed):
             self._error = reply
@@ -276,7 +277,7 @@ class RangeReader:
         if told is None or told.error in LEADER_ERRORS or told.error in RETRIABLE:
             self._cluster.mark_wrong()
         elif told.error is not ErrorCode.NONE:
-            self._error = BrokerError(told.error, f"where {place} begins cannot be asked")
+            self._error = BrokerError(told.error, f"the start offset of {place} could not be looked up")
         elif 0 <= told.offset <= wanted.position:
             self._finish(place)
             return
@@ -294,7 +295,7 @@ class RangeReader:
         try:
             size, behind = _bounds(records, wanted.end)
         except ProtocolError as error:
-            self._error = BadAnswer(f"the records of {place} at {wanted.position} cannot be read: {error}")
+            self._error = BadAnswer(f"the records of {place} at {wanted.position} cannot be decoded: {error}")
             return
         wanted.needs_leader = False
         begin, wanted.position = wanted.position, max(wanted.position, min(behind, wanted.end))
@@ -304,7 +305,7 @@ class RangeReader:
             self._pieces.append(piece)
             self._held_bytes += size
         elif is_first and wanted.position == begin:
-            self._error = BadAnswer(f"the answer for {place} at {begin} has no batch that reaches this offset")
+            self._error = BadAnswer(f"the response for {place} at {begin} has no batch that reaches this offset")
             return
         if wanted.position >= wanted.end:
             self._finish(place)
@@ -318,9 +319,9 @@ class RangeReader:
 
 
 def _bounds(records: bytes | bytearray | memoryview, end: int) -> tuple[int, int]:
-    """How many bytes are batches that begin before `end`, and the offset behind all of them.
+    """Return the bytes of the batches that begin before `end`, and the offset after them.
 
-    A batch that begins at `end` or later says that nothing before it is left.
+    A batch that begins at `end` or later means that nothing before it is left.
     """
     size, behind = 0, -1
     for batch in batches(records, allow_truncated_end=True):

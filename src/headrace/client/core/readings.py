@@ -1,11 +1,11 @@
-"""The partitions that are read: who is asked about which, what went wrong with them, and what is to be told."""
+"""The partitions being read: their order, their errors and pending notices."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
 
 from headrace.client.core.admin.routing import LEADER_ERRORS
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.partition_reader import Reading
+from headrace.client.core.partition_reader import PartitionReading
 from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
@@ -14,8 +14,8 @@ ERRORS_MAX = 100
 """Errors that wait for the application; more are not kept."""
 
 
-class Readings(dict[TopicPartition, Reading]):
-    """In the order in which they are fetched: those that got something go behind the others."""
+class Readings(dict[TopicPartition, PartitionReading]):
+    """Ordered by the next fetch: partitions that got records move to the end."""
 
     def __init__(self, cluster: Cluster, *, reset_to: int | None, retry_pause_ms: float) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class Readings(dict[TopicPartition, Reading]):
         self._reset_to = reset_to
 
     def tell(self, error: ClientError) -> None:
-        """Something that the application is to know before it gets more records."""
+        """Keep an error that the application must get before more records."""
         if len(self.errors) < ERRORS_MAX:
             self.errors.append(error)
 
@@ -37,19 +37,21 @@ class Readings(dict[TopicPartition, Reading]):
             asked[partition] = reading.generation
         return asked
 
-    def answered(self, asked: dict[TopicPartition, int]) -> Iterator[tuple[TopicPartition, Reading]]:
-        """The partitions that are still read from where they were when this was asked."""
+    def answered(self, asked: dict[TopicPartition, int]) -> Iterator[tuple[TopicPartition, PartitionReading]]:
+        """Return the partitions whose position has not changed since the request."""
         for partition, generation in asked.items():
             reading = self.get(partition)
             if reading is not None and reading.generation == generation:
                 reading.is_asking = False
                 yield partition, reading
 
-    def pause(self, reading: Reading, now_ms: float) -> None:
+    def pause(self, reading: PartitionReading, now_ms: float) -> None:
         reading.resume_ms = now_ms + self.retry_pause_ms
 
-    def handle_partition_error(self, partition: TopicPartition, reading: Reading, code: int, now_ms: float) -> None:
-        """An error for one partition: look again, begin again, or tell."""
+    def handle_partition_error(
+        self, partition: TopicPartition, reading: PartitionReading, code: int, now_ms: float
+    ) -> None:
+        """Handle an error of one partition: refresh metadata, reset the position, or report it."""
         self.pause(reading, now_ms)
         if code == ErrorCode.OFFSET_OUT_OF_RANGE and self._reset_to is not None:
             reading.move(None, self._reset_to)

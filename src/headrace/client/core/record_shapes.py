@@ -1,9 +1,9 @@
-"""The columns of a batch's records, without a step of Python for each byte of their heads.
+"""Extract the columns of a batch's records without a Python step for each byte of their headers.
 
 Records of equal shape (the same sizes and headers, and numbers of the same widths) follow each other at equal
-distances. So a regular expression made for the shape finds a whole run of them, `struct` cuts out their keys and
-values, both within C, and their numbers are slices with a stride. Where records are of mixed shape, `None` is given,
-and they are read one by one.
+distances. So a regular expression for the shape finds a whole run of them, `struct` cuts out their keys and values,
+both in C, and their numbers are slices with a stride. For records of mixed shape the result is `None`, and the caller
+decodes them one by one.
 """
 
 import re
@@ -26,24 +26,24 @@ from headrace.wire.records.header import (
 from headrace.wire.records.reader import ONE_BYTE_NUMBERS, Headers, read_headers, read_varint
 
 RUN_RECORDS_MIN = 8
-"""A run is looked for when at least so many records are left; shorter ones are read one by one as quickly."""
+"""Least records left for which a run is searched; shorter runs are decoded one by one as quickly."""
 
 CUT_RECORDS_MAX = 128
-"""How many records are cut by one call at most."""
+"""Most records cut by one call."""
 
 SHAPES_MAX = 256
-"""How many shapes are remembered; when there are more, all are forgotten, as they hardly come again."""
+"""Shapes that are remembered; if there are more, all are forgotten, because they hardly repeat."""
 
 Plain = bytes | memoryview
 Run = tuple["Shape", int, int]
-"""The shape of the records, where the first one begins, and how many there are."""
+"""The shape of the records, the position of the first one, and their number."""
 
 _STEPS = bytes(range(0, 0x80, 2))
-"""How 0, 1, 2 and so on are encoded, as far as one byte goes."""
+"""The encoding of 0, 1, 2 and so on, as far as one byte goes."""
 
 
 class Columns(NamedTuple):
-    """Each with one entry per record."""
+    """One entry per record in each column."""
 
     offsets: list[int]
     timestamps: list[int]
@@ -53,7 +53,7 @@ class Columns(NamedTuple):
 
 
 class _Head(NamedTuple):
-    """Where the parts of one record begin; lengths of -1 are nulls."""
+    """Positions of the parts of one record; lengths of -1 are nulls."""
 
     begin: int
     time_at: int
@@ -69,7 +69,7 @@ class _Head(NamedTuple):
 
 
 class _Cutter:
-    """Cuts the same piece out of each record of a run: 2, 4, 8 ... records by a call, so that there are few layouts."""
+    """Cuts the same piece out of each record of a run: 2, 4, 8 ... records per call, so that there are few layouts."""
 
     __slots__ = ("_layouts", "_one", "_stride")
 
@@ -95,7 +95,7 @@ class _Cutter:
 
 
 class Shape:
-    """How a run of records is taken apart."""
+    """The layout of the records of a run."""
 
     __slots__ = ("follower", "headers", "keys", "offset", "run", "stride", "time", "values")
 
@@ -103,13 +103,13 @@ class Shape:
         headers = bytes(plain[head.headers_at : head.end])
         self.headers, end = read_headers(headers, 0, len(headers))
         if end != len(headers):
-            raise CorruptBatch("the headers of a record are not what they declare")
+            raise CorruptBatch("the headers of a record do not match their declared sizes")
         self.stride = head.end - head.begin
         self.time = range(head.time_at - head.begin, head.offset_at - head.begin)
         self.offset = range(head.offset_at - head.begin, head.key_length_at - head.begin)
-        """Which bytes of a record are its time and its offset, as distances from the batch's."""
+        """The bytes of a record that hold its timestamp delta and offset delta."""
         self.follower: Shape | None = None
-        """The shape that came behind this one the last time."""
+        """The shape that last followed this one."""
         before = re.escape(bytes(plain[head.begin : head.time_at]))
         numbers = _number(len(self.time)) + _number(len(self.offset))
         key_length = re.escape(bytes(plain[head.key_length_at : head.key_at]))
@@ -118,7 +118,7 @@ class Shape:
         value = _any(head.value_length)
         parts = before, numbers, key_length, key, value_length, value, re.escape(headers)
         self.run = re.compile(b"(?:%b%b%b%b%b%b%b)*+" % parts, re.DOTALL)
-        """As many records as there are."""
+        """Takes any number of records."""
         self.keys = _cutter(head, head.key_at, head.key_length)
         self.values = _cutter(head, head.value_at, head.value_length)
         """None for nulls."""
@@ -129,12 +129,12 @@ def _cutter(head: _Head, at: int, length: int) -> _Cutter | None:
 
 
 def _any(length: int) -> bytes:
-    """So many bytes, whatever they are; null has none."""
+    """Match any bytes of this length; null has none."""
     return b".{%d}" % length if length > 0 else b""
 
 
 def _number(width: int) -> bytes:
-    """A number of so many bytes: all but the last have the highest bit."""
+    """Match a varint of this length: all bytes but the last have the highest bit."""
     return b"[\x80-\xff]" * (width - 1) + b"[\x00-\x7f]"
 
 
@@ -145,10 +145,11 @@ class _Shapes:
 
     def __init__(self) -> None:
         self.first: Shape | None = None
-        """What the last batch began with."""
+        """The first shape of the last batch."""
         self._known: dict[tuple[bytes | int, ...], Shape | None] = {}
-        """None for a shape that was seen once: an expression is made when it comes again, as making one costs more
-        than reading a batch one by one."""
+        """None for a shape that was seen once: an expression is compiled when it appears again, because compiling costs
+        more than decoding a batch record by record.
+        """
 
     def of(self, plain: Plain, head: _Head) -> Shape | None:
         same = (
@@ -173,19 +174,19 @@ _SHAPES = _Shapes()
 
 
 def values_of(plain: Plain, count: int) -> list[bytes | None] | None:
-    """The values of the records of a batch after decompression; None if they do not come in known runs."""
+    """Return the values of a batch's records after decompression; None if they do not form known runs."""
     runs = _runs(plain, count)
     return None if runs is None else _values(plain, runs)
 
 
 def keys_of(plain: Plain, count: int) -> list[bytes | None] | None:
-    """The keys, like the values."""
+    """Return the keys, as `values_of` does."""
     runs = _runs(plain, count)
     return None if runs is None else _keys(plain, runs)
 
 
 def columns_of(fields: HeaderFields, plain: bytes) -> Columns | None:
-    """All columns of the records of a batch after decompression; None as above."""
+    """Return all columns of a batch's records after decompression; None as in `values_of`."""
     runs = _runs(plain, fields[RECORD_COUNT])
     if runs is None:
         return None
@@ -203,7 +204,7 @@ def columns_of(fields: HeaderFields, plain: bytes) -> Columns | None:
             timestamps += _added(time, part, shape.time, shape.stride)
         headers += [shape.headers] * run
     if offsets and (min(offsets) < base or max(offsets) > base + fields[LAST_OFFSET_DELTA]):
-        raise CorruptBatch(f"a record of the batch at offset {base} is not what it declares")
+        raise CorruptBatch(f"a record of the batch at offset {base} does not match its declared size")
     return Columns(offsets, timestamps, _keys(plain, runs), _values(plain, runs), headers)
 
 
@@ -222,7 +223,7 @@ def _keys(plain: Plain, runs: list[Run]) -> list[bytes | None]:
 
 
 def _added(base: int, part: bytes, places: range, stride: int) -> Sequence[int]:
-    """A number of each record of a run, which is encoded at these places as the distance from the batch's."""
+    """Add the deltas of a run's records, encoded at these positions, to the batch's base value."""
     first = part[places.start :: stride]
     count = len(first)
     begin = first[0] >> 1
@@ -238,10 +239,10 @@ def _added(base: int, part: bytes, places: range, stride: int) -> Sequence[int]:
 
 
 def _runs(plain: Plain, count: int) -> list[Run] | None:
-    """How the records fall into runs of equal shape; None if they do not, or in shapes that are not known yet."""
+    """Split the records into runs of equal shape; None if they do not form runs, or only of unknown shapes."""
     first = _SHAPES.first
     if count and first is not None and len(plain) == count * first.stride and _run_end(first, plain, 0) == len(plain):
-        return [(first, 0, count)]  # Most often all records are like those of the batch before.
+        return [(first, 0, count)]  # Usually all records have the shape of the batch before.
     runs: list[Run] = []
     position, left = 0, count
     before: Shape | None = None
@@ -276,18 +277,18 @@ def _run_end(shape: Shape, plain: Plain, position: int) -> int:
 
 
 def _next_shape(plain: Plain, position: int, left: int) -> Shape | None:
-    """The shape of the record there, if there is a chance that others follow that have it too."""
+    """Return the shape of the record at this position, if others of the same shape are likely to follow."""
     try:
         head = _read_head(plain, position)
         if left >= RUN_RECORDS_MIN and not _is_repeated(plain, head):
             return None
         return _SHAPES.of(plain, head)
     except IndexError:
-        raise CorruptBatch("the records of a batch are cut off") from None
+        raise CorruptBatch("the records of a batch are truncated") from None
 
 
 def _is_repeated(plain: Plain, head: _Head) -> bool:
-    """Whether records of the same size follow, as many as make a run."""
+    """Return whether enough records of the same size follow to form a run."""
     stride, size = head.end - head.begin, bytes(plain[head.begin : head.time_at])
     places = range(head.begin + stride, head.begin + RUN_RECORDS_MIN * stride, stride)
     return all(plain[at : at + len(size)] == size for at in places)
@@ -296,7 +297,7 @@ def _is_repeated(plain: Plain, head: _Head) -> bool:
 def _read_head(plain: Plain, begin: int) -> _Head:
     size, after = read_varint(plain, begin)
     end = after + size
-    time_at = after + 1  # behind the attributes
+    time_at = after + 1  # after the attributes
     _later, offset_at = read_varint(plain, time_at)
     _delta, key_length_at = read_varint(plain, offset_at)
     key_length, key_at = read_varint(plain, key_length_at)
@@ -304,7 +305,7 @@ def _read_head(plain: Plain, begin: int) -> _Head:
     value_length, value_at = read_varint(plain, value_length_at)
     headers_at = value_at + max(value_length, 0)
     if size < 0 or key_length < -1 or value_length < -1 or not headers_at < end <= len(plain):
-        raise CorruptBatch("a record is not what it declares")
+        raise CorruptBatch("a record does not match its declared size")
     return _Head(
         begin,
         time_at,

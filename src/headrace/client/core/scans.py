@@ -1,4 +1,4 @@
-"""Scans: ask the leaders of partitions for their files, page by page, and give them back."""
+"""Scans: request the segment files of partitions from their leaders, page by page, and release them."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
@@ -18,14 +18,14 @@ NEW_LEASE = bytes(16)
 PARTITIONS_PER_REQUEST = 100
 PAGES_MAX = 10_000
 EXCHANGES_MAX = 200
-"""How often files that are just being exchanged are asked for again; with the pauses, most of the time of a call."""
+"""Attempts while files are being swapped; with the pauses, they take most of the time of a call."""
 _FROM_THE_BEGIN = -1
 
 
 def manifest(
     cluster: Cluster, wanted: Iterable[TopicPartition], *, isolation_level: IsolationLevel, lease_ms: int
 ) -> Operation[ScanManifest]:
-    """Of all these partitions or of none: what was held when one fails is given back."""
+    """Return the manifest of all these partitions or none: if one fails, the leases are released."""
     partitions = sorted(set(wanted))
     cluster.learn((yield from fetch_metadata(tuple({each.topic for each in partitions}))))
     by_leader: dict[int, list[TopicPartition]] = {}
@@ -50,14 +50,16 @@ def manifest(
 def _leader_of(cluster: Cluster, partition: TopicPartition) -> int:
     leader = cluster.leader(partition)
     if leader is None:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{partition} has no leader")
+        raise BrokerError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{partition} has no leader; try again when its broker is back"
+        )
     return leader
 
 
 def _pages(
     lease: ScanLease, partitions: Sequence[TopicPartition], isolation_level: IsolationLevel, leases: list[ScanLease]
 ) -> Operation[tuple[str, ScanLease, list[ScanPartition]]]:
-    """The lease with its id, and all that these partitions have."""
+    """Return the lease with its id, and all files of these partitions."""
     told: dict[TopicPartition, ScanPartition] = {}
     left = dict.fromkeys(partitions, _FROM_THE_BEGIN)
     cluster_id = ""
@@ -75,7 +77,9 @@ def _pages(
         if exchanged:
             exchanges += 1
             yield Pause(ATTEMPT_PAUSE_MS)
-    raise BrokerError(ErrorCode.INVALID_REQUEST, f"a manifest of more than {PAGES_MAX} pages")
+    raise BrokerError(
+        ErrorCode.INVALID_REQUEST, f"the manifest has more than {PAGES_MAX} pages; scan fewer partitions at once"
+    )
 
 
 def _ask(
@@ -95,12 +99,12 @@ def _ask(
     )
     answer = yield from ask(manifest_api, request, target=lease.node)
     if answer.error_code:
-        raise BrokerError(answer.error_code, "the broker gives no files", answer.error_message)
+        raise BrokerError(answer.error_code, "the broker refused to share its files", answer.error_message)
     return answer
 
 
 def _exchanged(answer: manifest_api.ScanManifestResponse) -> frozenset[TopicPartition]:
-    """The partitions whose files compaction or retention kept exchanging while the broker looked at them."""
+    """Return the partitions whose files compaction or retention kept swapping while the broker listed them."""
     return frozenset(
         TopicPartition(topic.name, page.partition_index)
         for topic in answer.topics
@@ -114,18 +118,18 @@ def _take(
     told: dict[TopicPartition, ScanPartition],
     exchanged: frozenset[TopicPartition],
 ) -> dict[TopicPartition, int]:
-    """Add what came; the partitions of which there is more, or nothing yet, and from where on."""
+    """Add a page; return the partitions with more files, or none yet, and the offset to continue from."""
     directories = {each.directory_id: each.path for each in answer.directories}
     left = dict.fromkeys(exchanged, _FROM_THE_BEGIN)
     for place in exchanged:
-        told.pop(place, None)  # Earlier pages name files that are gone, and all of it is told anew.
+        told.pop(place, None)  # Earlier pages name files that are gone; everything is listed again.
     for topic in answer.topics:
         for page in topic.partitions:
             place = TopicPartition(topic.name, page.partition_index)
             if place in exchanged:
                 continue
             if page.error_code:
-                raise BrokerError(page.error_code, f"no files of {place}", page.error_message)
+                raise BrokerError(page.error_code, f"the broker listed no files of {place}", page.error_message)
             new = _partition(answer.node_id, topic, page, directories[page.directory_id])
             before = told.get(place)
             told[place] = new if before is None else _joined(before, new)

@@ -190,7 +190,7 @@ class Transactions:
             return [], float("inf")
         calls, wakeup_ms = self._coordinator.poll(now_ms)
         node = self._coordinator.node
-        if self._coordinator.is_hopeless():
+        if self._coordinator.has_failed():
             assert self._coordinator.trouble is not None
             self._fail(self._coordinator.trouble)
         elif node is not None and self._add_ms <= now_ms:

@@ -1,7 +1,7 @@
-"""Whether a partition still has what was read of it, asked of a leader with a newer epoch (KIP-320).
+"""Ask a leader with a newer epoch whether it still has the records that were read (KIP-320).
 
-Records that only a former leader had are cut off when another takes over without them. A reader that was given some of
-them is behind the end of their epoch then.
+Records that only a former leader had are truncated when another leader takes over without them. A consumer that read
+some of them is then beyond the end of their epoch.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _OUR_EPOCH_FROM_VERSION = 2
 
 
 def epoch_ends_call(cluster: Cluster, leader: int, epochs: Mapping[TopicPartition, int]) -> Call:
-    """Where does the leader's log leave these epochs?"""
+    """Build the call that looks up the end offsets of these epochs."""
     request = epochs_api.OffsetForLeaderEpochRequest(
         replica_id=_CONSUMER,
         topics=tuple(
@@ -49,7 +49,7 @@ def epoch_ends_in(
 
 
 def divergence(answer: epochs_api.OffsetForLeaderEpochResponsePartition, end: int) -> int | None:
-    """Where the leader's log and what was read up to `end` part; `end` if they do not, None if nobody knows."""
+    """Return where the leader's log diverges from what was read up to `end`; `end` if it does not, None if unknown."""
     if answer.leader_epoch < 0 or answer.end_offset < 0:
         return None
     return min(answer.end_offset, end)

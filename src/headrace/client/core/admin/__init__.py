@@ -1,1 +1,1 @@
-"""Administration as operations: every function here is one, and takes what is known of the cluster."""
+"""Administration as operations: every function here returns one, and takes the cluster metadata."""

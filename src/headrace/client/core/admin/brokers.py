@@ -1,4 +1,4 @@
-"""The cluster and its brokers: who they are, and what lies in their log directories."""
+"""Describe the cluster, its brokers and their log directories."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from headrace.wire.messages import describe_log_dirs as describe_log_dirs_api
 
 
 def describe_cluster(cluster: Cluster) -> Operation[ClusterDescription]:
-    """By Metadata, which every broker serves and which says the same as DescribeCluster."""
+    """Describe the cluster by Metadata, which every broker serves and which returns the same as DescribeCluster."""
     response = yield from fetch_metadata(())
     cluster.learn(response)
     return ClusterDescription(
@@ -23,7 +23,7 @@ def describe_cluster(cluster: Cluster) -> Operation[ClusterDescription]:
 
 
 def log_dirs(cluster: Cluster, nodes: Iterable[int] | None) -> Operation[tuple[LogDirDescription, ...]]:
-    """The log directories of these brokers, or of all."""
+    """Describe the log directories of these brokers, or of all."""
     cluster.learn((yield from fetch_metadata(())))
     targets = sorted(cluster.brokers if nodes is None else nodes)
     request = describe_log_dirs_api.DescribeLogDirsRequest(topics=None)

@@ -1,4 +1,4 @@
-"""Configs of topics and brokers: describe and change one by one."""
+"""Describe and change configs of topics and brokers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -25,7 +25,7 @@ _KNOWN_TYPES = frozenset(ResourceType)
 def describe_configs(
     cluster: Cluster, resources: Iterable[tuple[int, str]], *, with_documentation: bool
 ) -> Operation[dict[ConfigResource, tuple[ConfigEntry, ...]]]:
-    """Every config of each resource, sorted by name; a resource that does not exist raises its error."""
+    """Return every config of each resource, sorted by name; a resource that does not exist raises its error."""
     groups = yield from _by_target(cluster, [_resource(resource) for resource in resources])
     replies = yield tuple(
         Call(
@@ -58,13 +58,13 @@ def describe_configs(
 
 
 def config_resources(types: Iterable[int]) -> Operation[tuple[ConfigResource, ...]]:
-    """What has configs, of these types or of all that the broker lists (KIP-1142)."""
+    """List the resources that have configs, of these types or of all that the broker lists (KIP-1142)."""
     wanted = tuple(types)
     request = list_resources_api.ListConfigResourcesRequest(resource_types=wanted)
     # Before version 1 only the names of metrics subscriptions were listed.
     response = yield from ask(list_resources_api, request, min_version=1)
     if response.error_code:
-        raise BrokerError(response.error_code, "what has configs cannot be listed")
+        raise BrokerError(response.error_code, "the config resources could not be listed")
     return tuple(
         sorted(
             ConfigResource(ResourceType(each.resource_type), each.resource_name)
@@ -77,7 +77,7 @@ def config_resources(types: Iterable[int]) -> Operation[tuple[ConfigResource, ..
 def alter_configs(
     cluster: Cluster, changes: Mapping[tuple[int, str], Sequence[ConfigChange]], *, validate_only: bool
 ) -> Operation[dict[ConfigResource, Outcome]]:
-    """Change single configs of each resource (KIP-339); the others stay as they are."""
+    """Change single configs of each resource (KIP-339); the others are not affected."""
     wanted = {_resource(resource): tuple(steps) for resource, steps in changes.items()}
     groups = yield from _by_target(cluster, list(wanted))
     replies = yield tuple(
@@ -102,7 +102,9 @@ def alter_configs(
 
 
 def _by_target(cluster: Cluster, resources: list[ConfigResource]) -> Operation[dict[int, list[ConfigResource]]]:
-    """A broker's own configs are that broker's to tell; those of topics and of all brokers (no name) are anyone's."""
+    """Group resources by the broker to ask: a broker's own configs by that broker; those of topics and of all brokers
+    (no name) by any.
+    """
     groups: dict[int, list[ConfigResource]] = {}
     for resource in resources:
         target = ANY_BROKER
@@ -110,7 +112,7 @@ def _by_target(cluster: Cluster, resources: list[ConfigResource]) -> Operation[d
             try:
                 target = int(resource.name)
             except ValueError:
-                raise InvalidArgument(f"a broker is named by its node id, not by {resource.name!r}") from None
+                raise InvalidArgument(f"a broker is given by its node id, not {resource.name!r}") from None
         groups.setdefault(target, []).append(resource)
     if any(target != ANY_BROKER and target not in cluster.brokers for target in groups):
         cluster.learn((yield from fetch_metadata(())))
@@ -122,7 +124,7 @@ def _resource(resource: tuple[int, str]) -> ConfigResource:
     try:
         return ConfigResource(ResourceType(kind), name)
     except ValueError:
-        raise InvalidArgument(f"there are no configs of the resource type {kind}") from None
+        raise InvalidArgument(f"the resource type {kind} has no configs") from None
 
 
 def _alteration(

@@ -1,42 +1,34 @@
-"""Requests about groups and transactional ids, each to the coordinator that looks after it."""
+"""Send requests about groups and transactional ids to their coordinators."""
 
 from collections.abc import Callable, Iterable, Sequence
-from enum import IntEnum
 from typing import Any
 
 from headrace.client.core.admin.routing import ATTEMPT_PAUSE_MS
-from headrace.client.core.calls import Api, Call, Operation, Pause
+from headrace.client.core.calls import ApiCodec, Call, Operation, Pause
 from headrace.client.core.cluster import Cluster, fetch_metadata
+from headrace.client.core.groups.coordinator import CoordinatorKind
 from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages import find_coordinator as find_coordinator_api
 
 COORDINATOR_ATTEMPTS_MAX = 20
-"""A coordinator that is being loaded or created is there after a while."""
+"""Attempts; a coordinator that is being loaded or created is available after a while."""
 
 KEYS_AT_ONCE_MAX = 500
-"""Each is a request of its own, and a connection has a limited number of them in flight."""
+"""Each key is a separate request, and a connection has a limited number in flight."""
 
 COORDINATOR_ERRORS = frozenset(
     {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )
 _KINDS_FROM = 1
 
-
-class CoordinatorKind(IntEnum):
-    """With the numbers of the wire."""
-
-    GROUP = 0
-    TRANSACTION = 1
-
-
 _NOUNS = {CoordinatorKind.GROUP: "group", CoordinatorKind.TRANSACTION: "transactional id"}
 
 
 def ask_all_coordinators(
-    cluster: Cluster, api: Api[Any, Any], request: Any, *, min_version: int, what: str
+    cluster: Cluster, api: ApiCodec[Any, Any], request: Any, *, min_version: int, what: str
 ) -> Operation[Any]:
-    """What every broker answers of all that it coordinates; asked again while one of them is being loaded."""
+    """Ask every broker about everything it coordinates; retries while one of them is loading."""
     for attempt in range(COORDINATOR_ATTEMPTS_MAX):
         if attempt:
             yield Pause(ATTEMPT_PAUSE_MS)
@@ -49,7 +41,7 @@ def ask_all_coordinators(
         if error not in COORDINATOR_ERRORS:
             break
     if error:
-        raise BrokerError(error, f"{what} cannot be listed")
+        raise BrokerError(error, f"{what} could not be listed")
     return replies
 
 
@@ -61,7 +53,7 @@ def ask_coordinators(
     codes: Callable[[Any], Iterable[int]],
     kind: CoordinatorKind = CoordinatorKind.GROUP,
 ) -> Operation[dict[str, tuple[int, Any]]]:
-    """For each key its coordinator and what that answered; asked again while a coordinator is not ready."""
+    """Return the coordinator of each key and its response; retries while a coordinator is not ready."""
     done: dict[str, tuple[int, Any]] = {}
     wanted = list(dict.fromkeys(keys))
     for first in range(0, len(wanted), KEYS_AT_ONCE_MAX):
@@ -100,7 +92,7 @@ def _ask_some(
 def _coordinators(
     cluster: Cluster, keys: Sequence[str], kind: CoordinatorKind, *, last: bool
 ) -> Operation[dict[str, int]]:
-    """The nodes that look after these keys, of those that have one now."""
+    """Look up the nodes that coordinate these keys, for those that have one now."""
     if not cluster.brokers:
         cluster.learn((yield from fetch_metadata(())))
     replies = yield tuple(

@@ -1,11 +1,11 @@
-"""Groups: list, describe, their offsets, and the end of them. Each group is asked for at its coordinator."""
+"""List, describe and delete groups, and manage their offsets. Each request goes to the group's coordinator."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from headrace.client.core.admin.coordinators import ask_all_coordinators, ask_coordinators
 from headrace.client.core.admin.routing import by_topic
-from headrace.client.core.calls import VERSION_UNBOUNDED, Api, Call, Operation
+from headrace.client.core.calls import VERSION_UNBOUNDED, ApiCodec, Call, Operation
 from headrace.client.core.cluster import Cluster, error_code
 from headrace.client.errors import BrokerError, UnsupportedByBroker
 from headrace.client.types import GroupDescription, GroupMember, GroupOffset, ListedGroup, Outcome
@@ -32,7 +32,7 @@ _TYPES_FROM = 5
 
 
 def list_groups(cluster: Cluster, *, states: Sequence[str], types: Sequence[str]) -> Operation[tuple[ListedGroup, ...]]:
-    """The groups of all brokers, by name."""
+    """List the groups of all brokers, by name."""
     min_version = _TYPES_FROM if types else _FILTERS_FROM if states else 0
     request = list_groups_api.ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
     replies = yield from ask_all_coordinators(cluster, list_groups_api, request, min_version=min_version, what="groups")
@@ -46,7 +46,7 @@ def list_groups(cluster: Cluster, *, states: Sequence[str], types: Sequence[str]
 
 
 def _single(
-    api: Api[Any, Any],
+    api: ApiCodec[Any, Any],
     message: Callable[[str], Any],
     *,
     min_version: int = 0,
@@ -70,7 +70,7 @@ def describe_groups(cluster: Cluster, groups: Iterable[str]) -> Operation[dict[s
 
 
 def _describe_consumer_groups(cluster: Cluster, groups: Iterable[str]) -> Operation[dict[str, GroupDescription]]:
-    """Those of them that are groups of KIP-848; none where the brokers do not know such."""
+    """Describe those that are KIP-848 groups; none if the brokers do not support them."""
     try:
         answers = yield from ask_coordinators(
             cluster,
@@ -139,7 +139,7 @@ def _description(node: int, described: describe_groups_api.DescribeGroupsRespons
 
 
 def offsets(cluster: Cluster, group: str) -> Operation[dict[TopicPartition, GroupOffset]]:
-    """All that the group has committed."""
+    """Return all committed offsets of the group."""
     request = offset_fetch_api.OffsetFetchRequest(group_id=group, topics=None)
     answers = yield from ask_coordinators(
         cluster,
@@ -149,7 +149,7 @@ def offsets(cluster: Cluster, group: str) -> Operation[dict[TopicPartition, Grou
     )
     _node, response = answers[group]
     if response.error_code:
-        raise BrokerError(response.error_code, f'the offsets of group "{group}" cannot be read')
+        raise BrokerError(response.error_code, f'the offsets of group "{group}" could not be read')
     return {
         TopicPartition(topic.name, each.partition_index): GroupOffset(
             each.committed_offset, each.committed_leader_epoch, each.metadata or "", error_code(each.error_code)
@@ -213,7 +213,7 @@ def delete_offsets(
     )
     _node, response = answers[group]
     if response.error_code:
-        raise BrokerError(response.error_code, f'offsets of group "{group}" cannot be deleted')
+        raise BrokerError(response.error_code, f'the offsets of group "{group}" could not be deleted')
     return _outcomes(response)
 
 
@@ -240,7 +240,7 @@ def delete_groups(cluster: Cluster, groups: Iterable[str]) -> Operation[dict[str
 def remove_members(
     cluster: Cluster, group: str, *, member_ids: Sequence[str], instance_ids: Sequence[str]
 ) -> Operation[dict[str, Outcome]]:
-    """Have these members of a classic group leave, by member id or, if static, by instance id (KIP-345)."""
+    """Remove these members from a classic group, by member id or, if static, by instance id (KIP-345)."""
     members = (
         *(leave_group_api.LeaveGroupRequestMember(member_id=each) for each in member_ids),
         *(leave_group_api.LeaveGroupRequestMember(member_id="", group_instance_id=each) for each in instance_ids),
@@ -254,5 +254,5 @@ def remove_members(
     )
     _node, response = answers[group]
     if response.error_code:
-        raise BrokerError(response.error_code, f'members of group "{group}" cannot be removed')
+        raise BrokerError(response.error_code, f'the members of group "{group}" could not be removed')
     return {each.group_instance_id or each.member_id: Outcome(error_code(each.error_code)) for each in response.members}

@@ -1,4 +1,4 @@
-"""What the leaders of partitions are asked: offsets by time, deletion of records, the producers they know."""
+"""Send requests to the leaders of partitions: offsets by time, deletion of records, active producers."""
 
 from collections.abc import Iterable, Mapping
 
@@ -20,7 +20,9 @@ def offsets(
     timeout_ms: int,
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> Operation[dict[TopicPartition, OffsetAt]]:
-    """For each partition the first offset at or after the time, or the one that EARLIEST, LATEST ... stand for."""
+    """Return, for each partition, the first offset at or after the time, or the one that EARLIEST, LATEST ... stand
+    for.
+    """
     return ask_leaders(
         cluster,
         times,
@@ -40,7 +42,7 @@ def offsets(
 def delete_records(
     cluster: Cluster, before: Mapping[TopicPartition, int], *, timeout_ms: int
 ) -> Operation[dict[TopicPartition, DeletedRecords]]:
-    """Delete what is below these offsets; -1 stands for the high watermark."""
+    """Delete the records below these offsets; -1 stands for the high watermark."""
 
     def call(leader: int, owned: list[TopicPartition]) -> Call:
         request = delete_records_api.DeleteRecordsRequest(
@@ -82,7 +84,7 @@ def delete_records(
 def producers(
     cluster: Cluster, partitions: Iterable[TopicPartition]
 ) -> Operation[dict[TopicPartition, PartitionProducers]]:
-    """The idempotent producers that the leader of each partition remembers."""
+    """Return the idempotent producers that the leader of each partition remembers."""
 
     def call(leader: int, owned: list[TopicPartition]) -> Call:
         request = describe_producers_api.DescribeProducersRequest(

@@ -1,9 +1,9 @@
-"""Which broker a request of an operation goes to, and how often it is tried when the cluster has changed meanwhile."""
+"""Route the requests of an operation to the right broker, and retry when the cluster has changed meanwhile."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from headrace.client.core.calls import ANY_BROKER, Api, Call, Operation, Pause, ask
+from headrace.client.core.calls import ANY_BROKER, ApiCodec, Call, Operation, Pause, ask
 from headrace.client.core.cluster import Cluster, fetch_metadata
 from headrace.client.errors import ClientError
 from headrace.model.errors import ErrorCode
@@ -23,7 +23,7 @@ LEADER_ERRORS = frozenset(
         ErrorCode.REPLICA_NOT_AVAILABLE,
     }
 )
-"""The answers after which another look at the metadata may help."""
+"""Errors after which refreshed metadata may help."""
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -32,13 +32,13 @@ Result = TypeVar("Result")
 
 def ask_controller(
     cluster: Cluster,
-    api: Api[Request, Response],
+    api: ApiCodec[Request, Response],
     message: Request,
     *,
     codes: Callable[[Response], Iterable[int]],
     min_version: int = 0,
 ) -> Operation[Response]:
-    """The controller's answer, looked for again when the one asked says that it is not the controller."""
+    """Return the controller's response; looks the controller up again when the broker is not the controller."""
     attempt = 1
     while True:
         if cluster.controller_id not in cluster.brokers:
@@ -61,7 +61,7 @@ def ask_leaders(
     error_of: Callable[[Result], int],
     failure: Callable[[ErrorCode], Result],
 ) -> Operation[dict[TopicPartition, Result]]:
-    """One call to each leader, together, for its partitions; those that moved are asked for again."""
+    """Send one call to each leader, in parallel, for its partitions; partitions that moved are retried."""
     done: dict[TopicPartition, Result] = {}
     left = list(dict.fromkeys(partitions))
     for attempt in range(ATTEMPTS_MAX):
@@ -94,7 +94,7 @@ def ask_leaders(
 
 
 _UNANSWERED = ErrorCode.UNKNOWN_SERVER_ERROR
-"""What stands for a partition that a broker left out of its answer."""
+"""Stands for a partition that a broker left out of its response."""
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -1,4 +1,4 @@
-"""Topics: describe, create, delete, grow."""
+"""Describe, create, delete and extend topics."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,14 +19,14 @@ _UNSET = -1
 
 
 def topics(cluster: Cluster, names: Iterable[str] | None) -> Operation[tuple[TopicDescription, ...]]:
-    """These topics, or all of them, by name; one that does not exist is described by its error."""
+    """Describe these topics, or all, by name; a topic that does not exist is described by its error."""
     response = yield from fetch_metadata(names)
     cluster.learn(response)
     return tuple(sorted(describe_topics(response), key=lambda topic: topic.name))
 
 
 def topic_partitions(names: Sequence[str]) -> Operation[tuple[TopicDescription, ...]]:
-    """These topics in pages, however many partitions they have, with the replicas that may lead (KIP-966)."""
+    """Describe these topics page by page, with any number of partitions and the eligible leader replicas (KIP-966)."""
     wanted = tuple(pages_api.DescribeTopicPartitionsRequestTopic(name=name) for name in sorted(set(names)))
     found: dict[str, TopicDescription] = {}
     cursor: pages_api.DescribeTopicPartitionsRequestCursor | None = None
@@ -47,14 +47,14 @@ def topic_partitions(names: Sequence[str]) -> Operation[tuple[TopicDescription, 
         if cursor is not None and at <= (cursor.topic_name, cursor.partition_index):
             break
         cursor = pages_api.DescribeTopicPartitionsRequestCursor(topic_name=at[0], partition_index=at[1])
-    raise BadAnswer("the broker describes the same partitions over and over: use a newer one")
+    raise BadAnswer("the broker returns the same page of partitions repeatedly; use a newer broker")
 
 
 def create_topics(
     cluster: Cluster, new: Sequence[NewTopic], *, validate_only: bool, timeout_ms: int
 ) -> Operation[dict[str, Outcome]]:
     if isinstance(new, NewTopic):
-        raise InvalidArgument(f"several topics are made at once, as in [{new!r}]")
+        raise InvalidArgument(f"topics are created as a list, as in [{new!r}]")
     request = create_topics_api.CreateTopicsRequest(
         topics=tuple(_creatable(topic) for topic in new), timeout_ms=timeout_ms, validate_only=validate_only
     )
@@ -70,7 +70,7 @@ def create_topics(
 
 def _creatable(topic: NewTopic) -> create_topics_api.CreateTopicsRequestTopic:
     if not isinstance(topic, NewTopic):
-        raise InvalidArgument(f"a NewTopic is needed, got {topic!r}")
+        raise InvalidArgument(f"create_topics() takes NewTopic objects, not {topic!r}")
     assignments = topic.assignments or {}
     return create_topics_api.CreateTopicsRequestTopic(
         name=topic.name,
@@ -107,7 +107,7 @@ def delete_topics(cluster: Cluster, names: Sequence[str], *, timeout_ms: int) ->
 def create_partitions(
     cluster: Cluster, totals: Mapping[str, int], *, validate_only: bool, timeout_ms: int
 ) -> Operation[dict[str, Outcome]]:
-    """Grow topics to these totals."""
+    """Increase the number of partitions of topics to these totals."""
     request = create_partitions_api.CreatePartitionsRequest(
         topics=tuple(
             create_partitions_api.CreatePartitionsRequestTopic(name=name, count=total, assignments=None)

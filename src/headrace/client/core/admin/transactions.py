@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from headrace.client.core.admin.coordinators import (
     COORDINATOR_ATTEMPTS_MAX,
-    CoordinatorKind,
     ask_all_coordinators,
     ask_coordinators,
 )
@@ -12,6 +11,7 @@ from headrace.client.core.admin.partitions import producers
 from headrace.client.core.admin.routing import ATTEMPT_PAUSE_MS, ask_leaders
 from headrace.client.core.calls import Call, Operation, Pause
 from headrace.client.core.cluster import Cluster, error_code
+from headrace.client.core.groups.coordinator import CoordinatorKind
 from headrace.client.core.transaction_calls import end_call, is_implicit
 from headrace.client.errors import BrokerError
 from headrace.client.types import (

@@ -1,4 +1,4 @@
-"""Users that authenticate by SCRAM: who there is, and how they are added, changed and deleted (KIP-554)."""
+"""List, add, change and delete the users that authenticate by SCRAM (KIP-554)."""
 
 from collections.abc import Callable, Sequence
 from hashlib import pbkdf2_hmac
@@ -14,23 +14,23 @@ from headrace.wire.messages import describe_user_scram_credentials as describe_a
 
 SALT_BYTES = 16
 ITERATIONS_MIN, ITERATIONS_MAX = 4_096, 16_384
-"""What Kafka takes."""
+"""The limits of Kafka."""
 
 _ALGORITHMS = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
 
 
 def scram_users(names: Sequence[str] | None) -> Operation[dict[str, tuple[ScramCredential, ...]]]:
-    """The mechanisms of these users, or of all; one that does not exist has none."""
+    """Return the mechanisms of these users, or of all; a user that does not exist has none."""
     users = (
         None if names is None else tuple(describe_api.DescribeUserScramCredentialsRequestUser(name=n) for n in names)
     )
     reply = yield from ask(describe_api, describe_api.DescribeUserScramCredentialsRequest(users=users))
     if reply.error_code:
-        raise BrokerError(reply.error_code, "users cannot be described", reply.error_message)
+        raise BrokerError(reply.error_code, "the users could not be described", reply.error_message)
     found: dict[str, tuple[ScramCredential, ...]] = {}
     for result in reply.results:
         if result.error_code not in (ErrorCode.NONE, ErrorCode.RESOURCE_NOT_FOUND):
-            raise BrokerError(result.error_code, f"user {result.user!r} cannot be described", result.error_message)
+            raise BrokerError(result.error_code, f"user {result.user!r} could not be described", result.error_message)
         found[result.user] = tuple(
             ScramCredential(ScramMechanism(each.mechanism), each.iterations) for each in result.credential_infos
         )
@@ -44,7 +44,7 @@ def alter_scram_users(
     deleted: Sequence[tuple[str, ScramMechanism]],
     random_bytes: Callable[[int], bytes],
 ) -> Operation[dict[str, Outcome]]:
-    """The password itself does not travel, only what proves that somebody knows it."""
+    """Alter users. The password itself is not sent, only data that verifies it."""
     request = alter_api.AlterUserScramCredentialsRequest(
         deletions=tuple(
             alter_api.AlterUserScramCredentialsRequestDeletion(name=name, mechanism=mechanism)
@@ -62,9 +62,9 @@ def alter_scram_users(
 
 def _upsertion(user: NewScramUser, salt: bytes) -> alter_api.AlterUserScramCredentialsRequestUpsertion:
     if not user.name or not user.password:
-        raise InvalidArgument("a user has a name and a password")
+        raise InvalidArgument("a user needs a name and a password")
     if not ITERATIONS_MIN <= user.iterations <= ITERATIONS_MAX:
-        raise InvalidArgument(f"iterations are {ITERATIONS_MIN} to {ITERATIONS_MAX}, not {user.iterations}")
+        raise InvalidArgument(f"iterations must be {ITERATIONS_MIN} to {ITERATIONS_MAX}, not {user.iterations}")
     algorithm = _ALGORITHMS[ScramMechanism(user.mechanism)]
     return alter_api.AlterUserScramCredentialsRequestUpsertion(
         name=user.name,

@@ -1,5 +1,5 @@
-"""Being a member of a group: which partitions are ours, what was read is committed, and the group stays alive.
+"""Group membership: assigned partitions, committed offsets and heartbeats.
 
-Decisions only, as all of the core. `classic` and `epochs` are the two protocols, behind the same few methods; `group`
-joins one of them with the consumer core and the commits.
+Decisions only, as everywhere in the core. `classic` and `epochs` are the two protocols, with the same few methods;
+`group` connects one of them with the consumer core and the commits.
 """

@@ -1,12 +1,12 @@
-"""Who of a classic group reads what, as its leader decides: range, round-robin and cooperative-sticky.
+"""Assignors of classic groups, run by the group leader: range, round-robin and cooperative-sticky.
 
-Range and sticky are the functions by which the broker assigns for groups of KIP-848, with topics by name.
+Range and sticky are the functions by which the broker assigns KIP-848 groups, with topics by name.
 """
 
 from collections.abc import Callable, Mapping
 from itertools import cycle
 
-from headrace.client.core.groups.consumer_protocol import Subscription
+from headrace.client.core.groups.consumer_protocol import MemberSubscription
 from headrace.core.groups.assignors import AssignableMember, AssignedTopic, assign_range, assign_uniform
 from headrace.core.groups.consumer_records import Partitions
 from headrace.model.ids import TopicPartition
@@ -16,13 +16,13 @@ Counts = Mapping[str, int]
 """The number of partitions of each topic that exists."""
 
 
-def assign_by_range(members: Mapping[str, Subscription], counts: Counts) -> Assignment:
-    """Of each topic a run of neighbours to everyone who reads it."""
+def assign_by_range(members: Mapping[str, MemberSubscription], counts: Counts) -> Assignment:
+    """Assign consecutive partitions of each topic to every member that subscribes to it."""
     return _named(assign_range({name: _member(each, counts, ()) for name, each in members.items()}))
 
 
-def assign_round_robin(members: Mapping[str, Subscription], counts: Counts) -> Assignment:
-    """All partitions in order, each to the next member in order that reads its topic."""
+def assign_round_robin(members: Mapping[str, MemberSubscription], counts: Counts) -> Assignment:
+    """Assign all partitions in order, each to the next member in order that subscribes to its topic."""
     found: dict[str, list[TopicPartition]] = {name: [] for name in members}
     turn = cycle(sorted(members))
     topics = sorted({topic for each in members.values() for topic in each.topics if topic in counts})
@@ -33,11 +33,12 @@ def assign_round_robin(members: Mapping[str, Subscription], counts: Counts) -> A
     return {name: tuple(partitions) for name, partitions in found.items()}
 
 
-def assign_cooperatively(members: Mapping[str, Subscription], counts: Counts) -> Assignment:
-    """Even shares that leave partitions where they are; what moves is given out only when its owner gave it up.
+def assign_cooperatively(members: Mapping[str, MemberSubscription], counts: Counts) -> Assignment:
+    """Assign even shares that move few partitions; a partition that moves is assigned only after its owner has revoked
+    it.
 
-    So in this round nobody gets what another still has: the owner sees it missing, revokes it and asks everyone to
-    join again (KIP-429).
+    In this round no member gets a partition that another still owns: the owner sees it missing, revokes it and asks all
+    members to rejoin (KIP-429).
     """
     owned = _owners(members)
     target = _named(
@@ -50,8 +51,8 @@ def assign_cooperatively(members: Mapping[str, Subscription], counts: Counts) ->
     }
 
 
-def _owners(members: Mapping[str, Subscription]) -> dict[str, tuple[TopicPartition, ...]]:
-    """What each has; of two that claim the same partition the one of the newer generation is right."""
+def _owners(members: Mapping[str, MemberSubscription]) -> dict[str, tuple[TopicPartition, ...]]:
+    """Return the owner of each partition; of two that claim the same one, the newer generation is right."""
     holders: dict[TopicPartition, str] = {}
     for name in sorted(members):
         for partition in members[name].owned:
@@ -59,14 +60,14 @@ def _owners(members: Mapping[str, Subscription]) -> dict[str, tuple[TopicPartiti
             if other is None or members[other].generation < members[name].generation:
                 holders[partition] = name
             elif members[other].generation == members[name].generation:
-                holders.pop(partition)  # Both are wrong to say so: it is free.
+                holders.pop(partition)  # Both claims are wrong: the partition is free.
     owned: dict[str, list[TopicPartition]] = {name: [] for name in members}
     for partition, name in holders.items():
         owned[name].append(partition)
     return {name: tuple(sorted(partitions)) for name, partitions in owned.items()}
 
 
-def _member(subscription: Subscription, counts: Counts, owned: tuple[TopicPartition, ...]) -> AssignableMember:
+def _member(subscription: MemberSubscription, counts: Counts, owned: tuple[TopicPartition, ...]) -> AssignableMember:
     topics = tuple(
         AssignedTopic(topic.encode(), counts[topic]) for topic in sorted(set(subscription.topics)) if topic in counts
     )
@@ -80,10 +81,10 @@ def _named(assigned: Mapping[str, Partitions]) -> Assignment:
     }
 
 
-ASSIGNORS: Mapping[str, Callable[[Mapping[str, Subscription], Counts], Assignment]] = {
+ASSIGNORS: Mapping[str, Callable[[Mapping[str, MemberSubscription], Counts], Assignment]] = {
     "range": assign_by_range,
     "roundrobin": assign_round_robin,
     "cooperative-sticky": assign_cooperatively,
 }
 COOPERATIVE = frozenset({"cooperative-sticky"})
-"""Those whose members keep their partitions while the group joins again."""
+"""Assignors whose members keep their partitions during a rebalance."""

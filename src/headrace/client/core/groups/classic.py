@@ -1,7 +1,7 @@
-"""A member of a classic group: join, be assigned, heartbeat, join again; and assign for all as the leader.
+"""A member of a classic group: join, sync, heartbeat and rejoin; as the leader it assigns for all.
 
-With eager assignors everything is given up before the member joins again; with cooperative ones only what the new
-assignment takes away (KIP-429).
+With eager assignors the member revokes all partitions before it rejoins; with cooperative ones only those that the new
+assignment removes (KIP-429).
 """
 
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from headrace.client.core.calls import Call, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.groups.assignors import ASSIGNORS, COOPERATIVE
 from headrace.client.core.groups.consumer_protocol import (
-    Subscription,
+    MemberSubscription,
     decode_assignment,
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
 from headrace.client.core.groups.coordinator import COORDINATOR_LANE, MOVED_ERRORS, Coordinator
-from headrace.client.core.groups.membership import NO_GENERATION, GroupSettings, MemberIdentity, OwnershipChanges
+from headrace.client.core.groups.membership import NO_GENERATION, MemberIdentity, MembershipSettings, OwnershipChanges
 from headrace.client.errors import BadAnswer, BrokerError, ClientError, UnsupportedByBroker
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
@@ -28,13 +28,13 @@ from headrace.wire.messages import heartbeat, join_group, leave_group, sync_grou
 
 PROTOCOL_TYPE = "consumer"
 JOIN_GRACE_MS = 5_000
-"""A join is answered when the others joined or their time is over, and a little later."""
+"""The coordinator responds to a join when all members joined or the rebalance timeout is over; this time is added."""
 
 _INSTANCE_FROM_JOIN_VERSION = 5
 _NOT_A_MEMBER = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 
 
-class State(Enum):
+class ClassicState(Enum):
     OUT = "out"
     REVOKING = "revoking"
     DUE = "due to join"
@@ -44,11 +44,11 @@ class State(Enum):
     STABLE = "stable"
 
 
-class ClassicMember:
-    def __init__(self, settings: GroupSettings, cluster: Cluster, coordinator: Coordinator) -> None:
+class ClassicMembership:
+    def __init__(self, settings: MembershipSettings, cluster: Cluster, coordinator: Coordinator) -> None:
         self.error: ClientError | None = None
         self.changes = OwnershipChanges()
-        self.state = State.OUT
+        self.state = ClassicState.OUT
         self._settings = settings
         self._cluster = cluster
         self._coordinator = coordinator
@@ -60,46 +60,46 @@ class ClassicMember:
         self._due_ms = 0.0
         self._heartbeat_ms = 0.0
         self._beats = False
-        """Whether a heartbeat awaits its answer."""
+        """Whether a heartbeat awaits its response."""
         self._attempt = 0
-        """Grows with each join, so that late answers of an earlier one are known as such."""
+        """Grows with each join, so that late responses to an earlier one are recognised."""
         self._joins_again = False
-        self._members: dict[str, Subscription] = {}
-        """Of the group, while this member assigns for it."""
+        self._members: dict[str, MemberSubscription] = {}
+        """Subscriptions of the group, while this member assigns for it."""
         self._assigned_counts: dict[str, int] = {}
-        """What the leader assigned by: it asks for another assignment when topics grow or appear."""
+        """Partition counts of the leader's last assignment: the leader rebalances when topics grow or appear."""
 
     def identity(self) -> MemberIdentity:
         return MemberIdentity(self._generation, self._member_id, self._settings.instance_id)
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
-        if topics == self._topics and self.state != State.OUT:
+        if topics == self._topics and self.state != ClassicState.OUT:
             return
         self._topics = topics
-        if self.state == State.OUT:
-            self.state = State.DUE
+        if self.state == ClassicState.OUT:
+            self.state = ClassicState.DUE
         else:
             self._join_again()
 
     def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
-        if self.state == State.OUT or self.error is not None:
+        if self.state == ClassicState.OUT or self.error is not None:
             return [], float("inf")
         calls, wakeup_ms = self._coordinator.poll(now_ms)
-        if self._coordinator.is_hopeless():
+        if self._coordinator.has_failed():
             self.error = self._coordinator.trouble
         node = self._coordinator.node
         if node is None:
             return calls, wakeup_ms
-        if self.state == State.STABLE and self._assigned_counts and self._assigned_counts != self._counts():
+        if self.state == ClassicState.STABLE and self._assigned_counts and self._assigned_counts != self._counts():
             self._join_again()
-        if self.state == State.DUE and self.changes.pending() is None:
+        if self.state == ClassicState.DUE and self.changes.pending() is None:
             if self._due_ms <= now_ms:
                 calls.append(self._join(node))
             else:
                 wakeup_ms = min(wakeup_ms, self._due_ms)
-        if self.state == State.ASSIGNING and self._knows_topics():
+        if self.state == ClassicState.ASSIGNING and self._knows_topics():
             calls.append(self._sync(node, self._assign()))
-        if self.state in (State.STABLE, State.REVOKING) and self._generation >= 0 and not self._beats:
+        if self.state in (ClassicState.STABLE, ClassicState.REVOKING) and self._generation >= 0 and not self._beats:
             if self._heartbeat_ms <= now_ms:
                 calls.append(self._heartbeat(node, now_ms))
             else:
@@ -107,26 +107,26 @@ class ClassicMember:
         return calls, wakeup_ms
 
     def acknowledged(self, now_ms: float) -> None:
-        if self.changes.pending() is None and (self.state == State.REVOKING or self._joins_again):
+        if self.changes.pending() is None and (self.state == ClassicState.REVOKING or self._joins_again):
             self._joins_again = False
-            if self.state == State.STABLE and not self._is_cooperative:
+            if self.state == ClassicState.STABLE and not self._is_cooperative:
                 self._join_again()
-            elif self.state in (State.STABLE, State.REVOKING):
-                self.state, self._due_ms = State.DUE, now_ms
+            elif self.state in (ClassicState.STABLE, ClassicState.REVOKING):
+                self.state, self._due_ms = ClassicState.DUE, now_ms
 
     def retire(self, now_ms: float) -> list[PendingCall]:
-        farewell = self.farewell()
+        leave = self.leave_call()
         self._forget_membership()
         self.changes.lose_all()
-        self.state = State.OUT
-        return [PendingCall(farewell, _ignore)] if farewell is not None else []
+        self.state = ClassicState.OUT
+        return [PendingCall(leave, _ignore)] if leave is not None else []
 
     def come_back(self, now_ms: float) -> None:
-        if self.state == State.OUT and self._topics:
-            self.state, self._due_ms = State.DUE, now_ms
+        if self.state == ClassicState.OUT and self._topics:
+            self.state, self._due_ms = ClassicState.DUE, now_ms
 
-    def farewell(self) -> Call | None:
-        """A static member stays a member: it is expected back within the session time-out (KIP-345)."""
+    def leave_call(self) -> Call | None:
+        """Return the leave request. A static member sends none: it may return within the session timeout (KIP-345)."""
         node = self._coordinator.node
         if node is None or not self._member_id or self._settings.instance_id is not None:
             return None
@@ -138,30 +138,30 @@ class ClassicMember:
 
     def fenced(self, code: int, now_ms: float) -> None:
         if code == ErrorCode.REBALANCE_IN_PROGRESS:
-            if self.state == State.STABLE:
+            if self.state == ClassicState.STABLE:
                 self._join_again()
-        elif self.state == State.STABLE:
-            self._expelled(code, now_ms)
+        elif self.state == ClassicState.STABLE:
+            self._removed_from_group(code, now_ms)
 
     def _join_again(self) -> None:
-        """Join when the application gave up what it must."""
-        if self.state not in (State.STABLE, State.DUE):
+        """Rejoin when the application has revoked its partitions."""
+        if self.state not in (ClassicState.STABLE, ClassicState.DUE):
             self._joins_again = True
             return
         if self.changes.pending() is not None:
-            self._joins_again = True  # It is told of the last assignment first.
+            self._joins_again = True  # The last assignment is announced first.
             return
         doomed = self.changes.owned
         if self._is_cooperative:
             doomed = frozenset(each for each in doomed if each.topic not in self._topics)
         self.changes.revoke(doomed)
         self._assigned_counts = {}
-        self.state = State.REVOKING if doomed else State.DUE
+        self.state = ClassicState.REVOKING if doomed else ClassicState.DUE
 
     def _join(self, node: int) -> PendingCall:
         settings = self._settings
         owned = tuple(sorted(self.changes.owned))
-        subscription = encode_subscription(Subscription(self._topics, owned, self._generation, settings.rack))
+        subscription = encode_subscription(MemberSubscription(self._topics, owned, self._generation, settings.rack))
         request = join_group.JoinGroupRequest(
             group_id=settings.group_id,
             session_timeout_ms=settings.session_timeout_ms,
@@ -173,7 +173,7 @@ class ClassicMember:
                 join_group.JoinGroupRequestProtocol(name=name, metadata=subscription) for name in settings.assignors
             ),
         )
-        self.state = State.JOINING
+        self.state = ClassicState.JOINING
         self._joins_again = False
         min_version = _INSTANCE_FROM_JOIN_VERSION if settings.instance_id is not None else 0
         return self._pending_call(node, Call(join_group, request, min_version=min_version), self._joined, waits=True)
@@ -189,8 +189,8 @@ class ClassicMember:
     def _completed(
         self, attempt: int, node: int, completed: Callable[[Any, float], None], reply: Any, now_ms: float
     ) -> None:
-        """An answer of the step in progress: taken, or the reason to try again."""
-        if attempt != self._attempt or self.state == State.OUT:
+        """Handle a response of the current step: apply it, or retry."""
+        if attempt != self._attempt or self.state == ClassicState.OUT:
             return
         if isinstance(reply, UnsupportedByBroker):
             self.error = reply
@@ -201,12 +201,12 @@ class ClassicMember:
             completed(reply, now_ms)
 
     def _retry(self, now_ms: float) -> None:
-        self.state, self._due_ms = State.DUE, now_ms + self._settings.retry_pause_ms
+        self.state, self._due_ms = ClassicState.DUE, now_ms + self._settings.retry_pause_ms
 
     def _joined(self, reply: join_group.JoinGroupResponse, now_ms: float) -> None:
         if reply.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._member_id = reply.member_id
-            self.state, self._due_ms = State.DUE, now_ms
+            self.state, self._due_ms = ClassicState.DUE, now_ms
         elif reply.error_code:
             self._refused(reply.error_code, now_ms)
         else:
@@ -215,17 +215,20 @@ class ClassicMember:
             self._assigned_counts = {}
             is_leader = reply.leader == reply.member_id and not reply.skip_assignment
             if is_leader and self._protocol not in self._settings.assignors:
-                self.error = BadAnswer(f"the coordinator chose {self._protocol!r}, which this consumer did not offer")
+                self.error = BadAnswer(
+                    f"the coordinator chose {self._protocol!r}, which this consumer did "
+                    "not offer; use a common partition_assignment_strategy in all members"
+                )
             elif is_leader:
                 self._members = {each.member_id: decode_subscription(each.metadata) for each in reply.members}
                 self._cluster.want({topic for each in self._members.values() for topic in each.topics})
-                self.state = State.ASSIGNING
+                self.state = ClassicState.ASSIGNING
             else:
                 self._members = {}
-                self.state = State.ASSIGNING
+                self.state = ClassicState.ASSIGNING
 
     def _knows_topics(self) -> bool:
-        """The leader needs to know how many partitions there are; topics that do not exist have none."""
+        """Return whether the leader knows the partition counts; topics that do not exist have none."""
         topics = {topic for each in self._members.values() for topic in each.topics}
         return all(topic in self._cluster.topics or topic in self._cluster.topic_errors for topic in topics)
 
@@ -255,7 +258,7 @@ class ClassicMember:
                 for member_id, partitions in assigned.items()
             ),
         )
-        self.state = State.SYNCING
+        self.state = ClassicState.SYNCING
         return self._pending_call(node, Call(sync_group, request), self._synced, waits=True)
 
     def _synced(self, reply: sync_group.SyncGroupResponse, now_ms: float) -> None:
@@ -264,11 +267,11 @@ class ClassicMember:
             return
         assigned = frozenset(decode_assignment(reply.assignment))
         owned = self.changes.owned
-        self.state = State.STABLE
+        self.state = ClassicState.STABLE
         self._heartbeat_ms = now_ms + self._settings.heartbeat_interval_ms
         if self._is_cooperative and owned - assigned:
             self.changes.revoke(owned - assigned)
-            self._joins_again = True  # Those who get them are told in the next round.
+            self._joins_again = True  # Members that get them learn so in the next round.
         self.changes.assign(assigned - owned)
 
     def _heartbeat(self, node: int, now_ms: float) -> PendingCall:
@@ -281,9 +284,9 @@ class ClassicMember:
         self._beats = True
         self._heartbeat_ms = now_ms + self._settings.heartbeat_interval_ms
         call = Call(heartbeat, request, node, lane=COORDINATOR_LANE)
-        return PendingCall(call, partial(self._beaten, node, self._generation))
+        return PendingCall(call, partial(self._heartbeat_answered, node, self._generation))
 
-    def _beaten(self, node: int, generation: int, reply: Any, now_ms: float) -> None:
+    def _heartbeat_answered(self, node: int, generation: int, reply: Any, now_ms: float) -> None:
         self._beats = False
         if generation != self._generation:
             return
@@ -291,23 +294,23 @@ class ClassicMember:
             self._coordinator.lost(node, now_ms)
             self._heartbeat_ms = now_ms
         elif reply.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
-            if self.state == State.STABLE:
+            if self.state == ClassicState.STABLE:
                 self._join_again()
-        elif reply.error_code and self.state in (State.STABLE, State.REVOKING):
+        elif reply.error_code and self.state in (ClassicState.STABLE, ClassicState.REVOKING):
             self._refused(reply.error_code, now_ms)
 
     def _refused(self, code: int, now_ms: float) -> None:
         if code in _NOT_A_MEMBER:
-            self._expelled(code, now_ms)
+            self._removed_from_group(code, now_ms)
         elif code == ErrorCode.REBALANCE_IN_PROGRESS or code in RETRIABLE:
-            if self.state in (State.JOINING, State.SYNCING):
+            if self.state in (ClassicState.JOINING, ClassicState.SYNCING):
                 self._retry(now_ms)
         else:
             self.error = BrokerError(code, f'this consumer cannot be a member of group "{self._settings.group_id}"')
             self.changes.lose_all()
 
-    def _expelled(self, code: int, now_ms: float) -> None:
-        """The group went on without us: what was ours is somebody else's by now."""
+    def _removed_from_group(self, code: int, now_ms: float) -> None:
+        """Handle removal from the group: its partitions belong to other members by now."""
         if code == ErrorCode.UNKNOWN_MEMBER_ID:
             self._forget_membership()
         self._generation = NO_GENERATION
@@ -322,4 +325,4 @@ class ClassicMember:
 
 
 def _ignore(_reply: Any, _now_ms: float) -> None:
-    """Nobody waits for the answer of a farewell."""
+    """Ignore the response to a leave request."""

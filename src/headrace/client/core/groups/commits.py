@@ -1,4 +1,4 @@
-"""Offsets of a group: committed in the name of a member, and looked up; as calls, and what their answers mean."""
+"""Committed offsets of a group: build the commit and lookup calls, and parse their responses."""
 
 from collections.abc import Iterable, Mapping
 
@@ -62,7 +62,7 @@ def _committed(index: int, offset: OffsetAndMetadata) -> offset_commit.OffsetCom
 
 
 def refused_commits(response: offset_commit.OffsetCommitResponse) -> dict[TopicPartition, int]:
-    """The partitions whose offsets were not taken, and the codes that say why."""
+    """Return the partitions whose offsets were refused, with their error codes."""
     return {
         TopicPartition(topic.name, each.partition_index): each.error_code
         for topic in response.topics
@@ -72,7 +72,7 @@ def refused_commits(response: offset_commit.OffsetCommitResponse) -> dict[TopicP
 
 
 def lookup_call(group_id: str, partitions: Iterable[TopicPartition], node: int) -> Call:
-    """Stable offsets: not those of a transaction that may still be aborted (KIP-447)."""
+    """Look up stable offsets: not those of a transaction that may still be aborted (KIP-447)."""
     request = offset_fetch.OffsetFetchRequest(
         group_id=group_id,
         topics=tuple(
@@ -85,7 +85,7 @@ def lookup_call(group_id: str, partitions: Iterable[TopicPartition], node: int) 
 
 
 def looked_up(response: offset_fetch.OffsetFetchResponse) -> tuple[dict[TopicPartition, OffsetAndMetadata], int]:
-    """What is committed, -1 where nothing is; and the first error that there was."""
+    """Return the committed offsets, -1 where there is none; and the first error, if any."""
     found: dict[TopicPartition, OffsetAndMetadata] = {}
     error = response.error_code
     for topic in response.topics:
@@ -100,7 +100,7 @@ def looked_up(response: offset_fetch.OffsetFetchResponse) -> tuple[dict[TopicPar
 def committed(
     coordinator: Coordinator, group_id: str, partitions: Iterable[TopicPartition], *, retry_pause_ms: float
 ) -> Operation[dict[TopicPartition, OffsetAndMetadata]]:
-    """An operation: what the group has committed for these partitions, without those it has nothing for."""
+    """Return, as an operation, the committed offsets of these partitions, without those that have none."""
     wanted = tuple(partitions)
     trouble: ClientError | None = None
     for _ in range(ATTEMPTS_MAX):
@@ -115,7 +115,7 @@ def committed(
             found, error = looked_up(reply)
             if not error:
                 return {partition: offset for partition, offset in found.items() if offset.offset >= 0}
-            trouble = BrokerError(error, f'the offsets of group "{group_id}" cannot be read')
+            trouble = BrokerError(error, f'the offsets of group "{group_id}" could not be read')
             if error in MOVED_ERRORS:
                 coordinator.lost(node, 0.0)
             elif error not in RETRIABLE:

@@ -12,7 +12,7 @@ from typing import Any
 from headrace.client.core.calls import Call, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.groups.coordinator import COORDINATOR_LANE, MOVED_ERRORS, Coordinator
-from headrace.client.core.groups.membership import GroupSettings, MemberIdentity, OwnershipChanges
+from headrace.client.core.groups.membership import MemberIdentity, MembershipSettings, OwnershipChanges
 from headrace.client.errors import BrokerError, ClientError, UnsupportedByBroker
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicPartition
@@ -28,7 +28,9 @@ _NOT_A_MEMBER = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_
 
 
 class ConsumerProtocolMember:
-    def __init__(self, settings: GroupSettings, cluster: Cluster, coordinator: Coordinator, *, member_id: str) -> None:
+    def __init__(
+        self, settings: MembershipSettings, cluster: Cluster, coordinator: Coordinator, *, member_id: str
+    ) -> None:
         self.error: ClientError | None = None
         self.changes = OwnershipChanges()
         self._settings = settings
@@ -65,7 +67,7 @@ class ConsumerProtocolMember:
             return [], float("inf")
         self._reconcile()
         calls, wakeup_ms = self._coordinator.poll(now_ms)
-        if self._coordinator.is_hopeless():
+        if self._coordinator.has_failed():
             self.error = self._coordinator.trouble
         node = self._coordinator.node
         # A joining member owns nothing: the application must first release the partitions that were lost.
@@ -82,7 +84,7 @@ class ConsumerProtocolMember:
             self._heartbeat_ms = now_ms  # The coordinator waits for the new owned partitions.
 
     def retire(self, now_ms: float) -> list[PendingCall]:
-        farewell = self.farewell()
+        farewell = self.leave_call()
         self._begin_again()
         self.changes.lose_all()
         self._is_in = False
@@ -92,7 +94,7 @@ class ConsumerProtocolMember:
         if not self._is_in and self._topics:
             self._is_in, self._heartbeat_ms = True, now_ms
 
-    def farewell(self) -> Call | None:
+    def leave_call(self) -> Call | None:
         node = self._coordinator.node
         if node is None or self._epoch <= 0:
             return None

@@ -1,6 +1,6 @@
-"""The bytes that consumers of a classic group exchange through their coordinator: subscriptions and assignments.
+"""Encode and decode subscriptions and assignments, which members of a classic group exchange through the coordinator.
 
-Version 2 is written (3 with a rack); of newer versions the known part is read, as the protocol asks for.
+Version 2 is written (3 with a rack); of newer versions the known part is read, as the protocol requires.
 """
 
 from collections.abc import Iterable
@@ -29,14 +29,14 @@ _OWNED_BYTES_MIN = 6
 _NO_USER_BYTES = b"\xff\xff\xff\xff"
 
 
-class Subscription(NamedTuple):
+class MemberSubscription(NamedTuple):
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()
     generation: int = NO_GENERATION
     rack: str | None = None
 
 
-def encode_subscription(subscription: Subscription) -> bytes:
+def encode_subscription(subscription: MemberSubscription) -> bytes:
     parts: list[Buffer] = []
     write = parts.append
     write(INT16.pack(_RACK_FROM if subscription.rack is not None else _GENERATION_FROM))
@@ -51,8 +51,10 @@ def encode_subscription(subscription: Subscription) -> bytes:
     return b"".join(parts)
 
 
-def decode_subscription(encoded: bytes) -> Subscription:
-    """Of one that cannot be read, nothing: its sender gets no partitions, and the others theirs."""
+def decode_subscription(encoded: bytes) -> MemberSubscription:
+    """Decode a subscription; an undecodable one counts as empty: its sender gets no partitions, and the others get
+    theirs.
+    """
     owned: tuple[TopicPartition, ...] = ()
     generation, rack = NO_GENERATION, None
     try:
@@ -67,8 +69,8 @@ def decode_subscription(encoded: bytes) -> Subscription:
         if version >= _RACK_FROM:
             rack, position = read_nullable_string(encoded, position)
     except (ProtocolError, *MALFORMED):
-        return Subscription(())
-    return Subscription(topics, owned, generation, rack)
+        return MemberSubscription(())
+    return MemberSubscription(topics, owned, generation, rack)
 
 
 def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
@@ -76,7 +78,7 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(encoded: bytes) -> tuple[TopicPartition, ...]:
-    """Nothing where the leader sent nothing, as for a member that it does not know."""
+    """Decode an assignment; empty where the leader sent none, as for a member that it does not know."""
     return (assigned_partitions(encoded) if encoded else ()) or ()
 
 

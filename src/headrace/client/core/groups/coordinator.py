@@ -1,4 +1,4 @@
-"""Which broker looks after a group or a transactional id: found, kept, and found again when it has moved."""
+"""Find the coordinator of a group or a transactional id, remember it, and find it again when it has moved."""
 
 from enum import IntEnum
 from typing import Any
@@ -10,14 +10,16 @@ from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.wire.messages import find_coordinator
 
 COORDINATOR_LANE = 1
-"""Coordinators are asked on connections of their own: a fetch that waits for records holds up what is behind it."""
+"""Coordinators have their own connections: a fetch that waits for records would delay the requests behind it."""
 
 COORDINATOR_ATTEMPTS_MAX = 100
 MOVED_ERRORS = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
-"""Answers after which the coordinator is looked for again."""
+"""Errors after which the coordinator is looked up again."""
 
 
 class CoordinatorKind(IntEnum):
+    """The values are those of the wire protocol."""
+
     GROUP = 0
     TRANSACTION = 1
 
@@ -26,14 +28,14 @@ class Coordinator:
     def __init__(self, kind: CoordinatorKind, key: str, cluster: Cluster, *, retry_pause_ms: float) -> None:
         self.node: int | None = None
         self.trouble: ClientError | None = None
-        """Why it is not known, if it was asked for; of use in messages, and fatal if it is not retriable."""
+        """Why the last lookup failed; used in messages, and fatal if it is not retriable."""
         self.trouble_since_ms = 0.0
         self._kind = kind
         self._key = key
         self._cluster = cluster
         self._retry_pause_ms = retry_pause_ms
         self._due_ms: float | None = 0.0
-        """When to ask; None while an answer is awaited."""
+        """When to look it up; None while a response is awaited."""
 
     def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
         if self.node is not None or self._due_ms is None:
@@ -44,13 +46,13 @@ class Coordinator:
         return [PendingCall(self._call(), self._answered)], float("inf")
 
     def lost(self, node: int, now_ms: float) -> None:
-        """The broker that was asked is not the coordinator (any more), or cannot be reached."""
+        """Forget the coordinator: the broker is not (or no longer) the coordinator, or cannot be reached."""
         if self.node == node:
             self.node = None
             self._due_ms = now_ms + self._retry_pause_ms
 
     def find(self) -> Operation[int]:
-        """As a part of another operation: the node."""
+        """Return the node, as part of another operation."""
         for _ in range(COORDINATOR_ATTEMPTS_MAX):
             if self.node is not None:
                 return self.node
@@ -63,7 +65,7 @@ class Coordinator:
                 yield Pause(self._retry_pause_ms)
         raise self.trouble or BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, self._what())
 
-    def is_hopeless(self) -> bool:
+    def has_failed(self) -> bool:
         return self.trouble is not None and not self._may_retry()
 
     def _call(self) -> Call:

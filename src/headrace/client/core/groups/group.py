@@ -1,7 +1,7 @@
-"""A consumer in a group: the membership decides which partitions are read, and what was read is committed.
+"""A consumer in a group: the membership decides which partitions are read, and their offsets are committed.
 
-The front tells when the application polls, tells the application what changed (`notice`, `begin`, `finish`), and runs
-the operations here; everything else happens in `poll`, also while the application works.
+The front reports polls of the application, informs the application of changes (`notice`, `begin`, `finish`), and runs
+the operations here; everything else happens in `poll`, even while the application works.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,11 +12,17 @@ from headrace.client.core.calls import Call, Operation, Pause, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore
 from headrace.client.core.groups import commits
-from headrace.client.core.groups.classic import ClassicMember
+from headrace.client.core.groups.classic import ClassicMembership
 from headrace.client.core.groups.consumer_group_member import ConsumerProtocolMember
 from headrace.client.core.groups.coordinator import MOVED_ERRORS, Coordinator, CoordinatorKind
 from headrace.client.core.groups.group_logging import GroupEventLogger, Tell
-from headrace.client.core.groups.membership import GroupSettings, MemberIdentity, Membership, Notice, NoticeKind
+from headrace.client.core.groups.membership import (
+    GroupMembership,
+    MemberIdentity,
+    MembershipSettings,
+    Notice,
+    NoticeKind,
+)
 from headrace.client.errors import BrokerError, ClientError, UnsupportedByBroker
 from headrace.client.types import OffsetAndMetadata
 from headrace.model.errors import RETRIABLE, ErrorCode
@@ -38,11 +44,11 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class GroupCore:
-    """`member_id` is used by KIP-848 groups, whose members name themselves; `tell` hears what becomes of the group."""
+    """`member_id` is used by KIP-848 groups, whose members choose their own id; `tell` logs group changes."""
 
     def __init__(
         self,
-        settings: GroupSettings,
+        settings: MembershipSettings,
         cluster: Cluster,
         consumer: ConsumerCore,
         *,
@@ -57,7 +63,7 @@ class GroupCore:
         self._coordinator = Coordinator(
             CoordinatorKind.GROUP, settings.group_id, cluster, retry_pause_ms=settings.retry_pause_ms
         )
-        self._membership: Membership | None = None
+        self._membership: GroupMembership | None = None
         self._polled_ms: float | None = None
         self._is_retired = False
         self._looks_up = False
@@ -65,11 +71,11 @@ class GroupCore:
         self._commit_ms = 0.0
         self._to_commit: dict[TopicPartition, OffsetAndMetadata] = {}
         self._commits = False
-        """Whether an automatic commit awaits its answer."""
+        """Whether an auto-commit awaits its response."""
         self._committed: dict[TopicPartition, int] = {}
         self._news = GroupEventLogger(settings.group_id, tell)
 
-    # What the application wants
+    # Subscription
 
     def subscribe(self, topics: Iterable[str]) -> None:
         self._matches = None
@@ -77,31 +83,31 @@ class GroupCore:
         self._member().subscribe(names)
 
     def subscribe_matching(self, matches: Callable[[str], bool]) -> None:
-        """All topics whose names match, also those that are created later; not the internal ones."""
+        """Read all topics whose names match, including those created later; not the internal ones."""
         self._matches = matches
         self._cluster.want_all()
 
-    def _member(self) -> Membership:
+    def _member(self) -> GroupMembership:
         if self._membership is None:
             if self.settings.protocol == EPOCH_PROTOCOL:
                 self._membership = ConsumerProtocolMember(
                     self.settings, self._cluster, self._coordinator, member_id=self._member_id
                 )
             else:
-                self._membership = ClassicMember(self.settings, self._cluster, self._coordinator)
+                self._membership = ClassicMembership(self.settings, self._cluster, self._coordinator)
         return self._membership
 
     def identity(self) -> MemberIdentity:
         return self._membership.identity() if self._membership is not None else MemberIdentity()
 
-    def lasting_trouble(self, now_ms: float, patience_ms: float) -> ClientError | None:
-        """Why the group has no coordinator, if it has had none for that long."""
+    def lasting_error(self, now_ms: float, patience_ms: float) -> ClientError | None:
+        """Return why the group has no coordinator, if it has had none for that long."""
         coordinator = self._coordinator
         is_lasting = coordinator.node is None and now_ms - coordinator.trouble_since_ms >= patience_ms
         return coordinator.trouble if is_lasting else None
 
     def polled(self, now_ms: float) -> None:
-        """The application asks for records: what it got before is done."""
+        """Note that the application polls: the records it got before are processed."""
         self._polled_ms = now_ms
         if self._is_retired:
             self._is_retired = False
@@ -114,7 +120,7 @@ class GroupCore:
             raise self._membership.error
 
     def uncommitted(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The positions that were not committed yet."""
+        """Return the positions that are not committed yet."""
         found: dict[TopicPartition, OffsetAndMetadata] = {}
         for partition in self._consumer.assignment():
             position = self._consumer.position(partition)
@@ -122,7 +128,7 @@ class GroupCore:
                 found[partition] = OffsetAndMetadata(position, "", self._consumer.last_epoch(partition))
         return found
 
-    # What happens by itself
+    # Background work
 
     def poll(self, now_ms: float) -> tuple[list[PendingCall], float]:
         calls, wakeup_ms = self._consumer.poll(now_ms)
@@ -179,7 +185,7 @@ class GroupCore:
             if code in MOVED_ERRORS:
                 self._coordinator.lost(node, now_ms)
             elif code not in RETRIABLE:
-                what = f'what group "{self.settings.group_id}" committed cannot be read'
+                what = f'the committed offsets of group "{self.settings.group_id}" could not be read'
                 self._consumer.tell(BrokerError(code, what))
         self._lookup_ms = now_ms + self.settings.retry_pause_ms
 
@@ -206,15 +212,17 @@ class GroupCore:
         return commits.commit_call(self.settings.group_id, self.identity(), offsets, node, epochs=is_epochs)
 
     def _commit_error(self, code: int) -> BrokerError:
-        hint = "the group has gone on: the records will be read again by whoever has their partitions now"
+        hint = "the group has rebalanced: the new owners of the partitions will read the records again"
         return BrokerError(
-            code, f'offsets of group "{self.settings.group_id}" were not committed', hint if code in _FENCED else None
+            code,
+            f'the offsets of group "{self.settings.group_id}" could not be committed',
+            hint if code in _FENCED else None,
         )
 
     # Operations
 
     def commit(self, offsets: Offsets) -> Operation[None]:
-        """All of these, or an error; what was taken before the error stays committed."""
+        """Commit all of these offsets or raise an error; offsets accepted before the error stay committed."""
         left = dict(offsets)
         trouble: ClientError | None = None
         for _ in range(commits.ATTEMPTS_MAX):
@@ -248,7 +256,7 @@ class GroupCore:
         return self._commit_error(next(iter(refused.values())))
 
     def give_up_commit(self, offsets: Offsets) -> None:
-        """These could not be committed and are tried no more: whoever gets the partitions reads the records again."""
+        """Stop trying to commit these offsets: the next owner of the partitions reads the records again."""
         self._committed.update((partition, each.offset) for partition, each in offsets.items())
 
     def committed(self, partitions: Iterable[TopicPartition]) -> Operation[dict[TopicPartition, OffsetAndMetadata]]:
@@ -257,29 +265,29 @@ class GroupCore:
         )
 
     def leave(self) -> Operation[None]:
-        """Say farewell, so that the others need not wait for the session to end."""
-        farewell = self._membership.farewell() if self._membership is not None else None
+        """Leave the group, so that the other members need not wait for the session timeout."""
+        leave = self._membership.leave_call() if self._membership is not None else None
         self._membership, self._matches, self._to_commit = None, None, {}
         self._consumer.assign(())
         self._news.left()
-        if farewell is not None:
-            yield (farewell,)
+        if leave is not None:
+            yield (leave,)
 
-    # Telling the application
+    # Notices for the application
 
     def notice(self) -> Notice | None:
-        """The change that the application is to be told of next."""
+        """Return the next change to announce to the application."""
         return self._membership.changes.pending() if self._membership is not None else None
 
     def begin(self, notice: Notice) -> None:
-        """Before it is told: what is assigned can be sought and paused already."""
+        """Prepare the announcement: assigned partitions can already be sought and paused."""
         self._news.changed(notice, self.identity())
         if notice.kind == NoticeKind.ASSIGNED and notice.partitions:
             kept = self._consumer.assignment()
             self._consumer.assign((*kept, *notice.partitions), needs_committed=True)
 
     def finish(self, notice: Notice, now_ms: float) -> None:
-        """After it was told: what is revoked or lost is read no more."""
+        """Complete the announcement: revoked and lost partitions are no longer read."""
         assert self._membership is not None
         if notice.kind != NoticeKind.ASSIGNED:
             doomed = frozenset(notice.partitions)

@@ -1,4 +1,4 @@
-"""What is said of a group's changes, each once: joined, rebalanced, assigned, revoked, lost, left, not committed."""
+"""Log the changes of a group once each: joined, rebalanced, assigned, revoked, lost, left, commit failed."""
 
 from collections.abc import Callable, Sequence
 from logging import INFO, WARNING
@@ -8,10 +8,10 @@ from headrace.client.errors import ClientError
 from headrace.model.ids import TopicPartition
 
 PARTITIONS_NAMED_MAX = 10
-"""More than so many are counted, not named."""
+"""Above this number, partitions are counted instead of named."""
 
 Tell = Callable[[int, str], object]
-"""(level, text), as `logging.Logger.log` takes them."""
+"""(level, text), as for `logging.Logger.log`."""
 
 
 class GroupEventLogger:
@@ -22,9 +22,12 @@ class GroupEventLogger:
         self._commit_trouble: str | None = None
 
     def changed(self, notice: Notice, identity: MemberIdentity) -> None:
-        """The application is about to be told of this."""
+        """Log a change that is about to be announced to the application."""
         if notice.kind == NoticeKind.LOST:
-            self._say(WARNING, f"lost in {self._group}: {named(notice.partitions)}; others may read them already")
+            self._say(
+                WARNING,
+                f"lost partitions in {self._group}: {named(notice.partitions)}; other members may read them already",
+            )
         elif notice.kind == NoticeKind.REVOKED:
             self._say(INFO, f"revoked in {self._group}: {named(notice.partitions)}")
         else:
@@ -36,7 +39,7 @@ class GroupEventLogger:
         if identity.member_id != before.member_id:
             self._say(INFO, f"joined {self._group} as {identity.member_id}, generation {identity.generation}")
         elif identity.generation != before.generation:
-            self._say(INFO, f"{self._group} was rebalanced, generation {identity.generation}")
+            self._say(INFO, f"{self._group} has rebalanced, generation {identity.generation}")
 
     def retired(self, limit_ms: float) -> None:
         text = f"the application did not poll for {limit_ms:g} ms: poll more often, or raise max_poll_interval_ms"
@@ -48,15 +51,15 @@ class GroupEventLogger:
             self._say(INFO, f"left {self._group}")
 
     def not_committed(self, trouble: ClientError) -> None:
-        """An automatic commit failed; said again when the reason is another one."""
+        """Log a failed auto-commit; repeated only when the reason changes."""
         if str(trouble) != self._commit_trouble:
             self._commit_trouble = str(trouble)
-            self._say(WARNING, f"what was read in {self._group} is not committed: {trouble}; trying again")
+            self._say(WARNING, f"auto-commit failed in {self._group}: {trouble}; retrying")
 
     def committed(self) -> None:
         if self._commit_trouble is not None:
             self._commit_trouble = None
-            self._say(INFO, f"what was read in {self._group} is committed again")
+            self._say(INFO, f"auto-commit works again in {self._group}")
 
     def _say(self, level: int, text: str) -> None:
         if self._tell is not None:

@@ -1,8 +1,8 @@
-"""What both group protocols have in common: settings, who we are to the coordinator, and what the application is told.
+"""Common parts of both group protocols: settings, the member's identity, and notices for the application.
 
-A member owns partitions from the moment the application was told that they are assigned until it was told that they
-are revoked or lost; only then do they belong to somebody else. So a change is a queue of notices, and the protocol
-goes on when they are acknowledged.
+A member owns partitions from the moment the application was notified of their assignment until it was notified of their
+revocation or loss; only then do they belong to another member. So a change is a queue of notices, and the protocol
+continues when they are acknowledged.
 """
 
 from collections import deque
@@ -19,22 +19,22 @@ NO_GENERATION = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSettings:
+class MembershipSettings:
     group_id: str
     instance_id: str | None = None
     protocol: str = "classic"
     """classic, or consumer (KIP-848)."""
 
     assignors: tuple[str, ...] = ("range", "cooperative-sticky")
-    """By preference; of a classic group."""
+    """In order of preference; for classic groups."""
 
     server_assignor: str | None = None
-    """Of a KIP-848 group: uniform, range, or the broker's choice."""
+    """For KIP-848 groups: uniform, range, or the broker's choice."""
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     poll_interval_ms_max: int = 300_000
-    """An application that does not poll for so long has lost its partitions; also the time for a rebalance."""
+    """An application that does not poll for this long loses its partitions; also the rebalance timeout."""
 
     auto_commit_interval_ms: float | None = 5_000
     """None: the application commits."""
@@ -45,10 +45,10 @@ class GroupSettings:
 
 class NoticeKind(Enum):
     REVOKED = "revoked"
-    """To be given up; what was read of them can still be committed."""
+    """To be revoked; their offsets can still be committed."""
 
     LOST = "lost"
-    """Somebody else may read them already; nothing can be committed."""
+    """Another member may read them already; nothing can be committed."""
 
     ASSIGNED = "assigned"
 
@@ -59,16 +59,16 @@ class Notice(NamedTuple):
 
 
 class MemberIdentity(NamedTuple):
-    """Goes with every commit, so that the coordinator can refuse those who are members no more."""
+    """Sent with every commit, so that the coordinator can refuse former members."""
 
     generation: int = NO_GENERATION
     member_id: str = ""
     instance_id: str | None = None
 
 
-class Membership(Protocol):
+class GroupMembership(Protocol):
     error: ClientError | None
-    """Why there is no way back into the group; every poll of the application raises it."""
+    """Why the member cannot rejoin the group; every poll of the application raises it."""
 
     changes: "OwnershipChanges"
 
@@ -76,21 +76,21 @@ class Membership(Protocol):
     def subscribe(self, topics: tuple[str, ...]) -> None: ...
     def poll(self, now_ms: float) -> tuple[list[PendingCall], float]: ...
     def acknowledged(self, now_ms: float) -> None:
-        """The notices were taken in; go on."""
+        """Continue after the notices were acknowledged."""
 
     def retire(self, now_ms: float) -> list[PendingCall]:
-        """The application is stuck: leave, and come back when it polls."""
+        """Leave because the application does not poll, and rejoin when it does."""
 
     def come_back(self, now_ms: float) -> None: ...
-    def farewell(self) -> Call | None:
-        """The last call, when the consumer closes."""
+    def leave_call(self) -> Call | None:
+        """Return the last call, when the consumer closes."""
 
     def fenced(self, code: int, now_ms: float) -> None:
-        """A commit was refused because we are not the member we think."""
+        """Handle a refused commit: the coordinator does not know this member."""
 
 
 class OwnershipChanges:
-    """The partitions a member owns, and the notices on their way to the application."""
+    """The partitions a member owns, and the pending notices for the application."""
 
     def __init__(self) -> None:
         self.owned: frozenset[TopicPartition] = frozenset()
@@ -105,17 +105,17 @@ class OwnershipChanges:
             self._notices.append(Notice(NoticeKind.REVOKED, doomed))
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Told also when there are none, for the application to know that the group is settled."""
+        """Announce an assignment, even an empty one, so that the application knows that the group is stable."""
         self._notices.append(Notice(NoticeKind.ASSIGNED, tuple(sorted(partitions))))
 
     def lose_all(self) -> None:
-        """Whatever was to be told is no longer so."""
+        """Announce that all partitions are lost; pending notices are dropped."""
         self._notices.clear()
         if self.owned:
             self._notices.append(Notice(NoticeKind.LOST, tuple(sorted(self.owned))))
 
     def acknowledge(self, notice: Notice) -> None:
-        """The application was told of this one, which was pending when it began to be told."""
+        """Acknowledge the notice that was pending when its announcement began."""
         if notice.kind == NoticeKind.ASSIGNED:
             self.owned |= frozenset(notice.partitions)
         else:
@@ -123,4 +123,4 @@ class OwnershipChanges:
         if self._notices and self._notices[0] is notice:
             self._notices.popleft()
         elif self._notices and self._notices[0].kind == NoticeKind.LOST:
-            self.lose_all()  # That happened while it was told: what was lost is another lot now.
+            self.lose_all()  # Partitions were lost during the announcement: the lost set has changed.

@@ -1,4 +1,4 @@
-"""What the deliveries of all fronts have in common: whether a record is delivered, where it is, and who is told."""
+"""Common part of the deliveries of all fronts: the state of a record, its offset and its callbacks."""
 
 import logging
 from collections.abc import Callable
@@ -11,8 +11,8 @@ from headrace.client.types import RecordMetadata
 logger = logging.getLogger("headrace.client")
 
 
-class Promise:
-    """The promise of one record, which is at some place of a batch."""
+class DeliveryBase:
+    """The delivery of one record at some index of a batch."""
 
     __slots__ = ("_batch", "_place", "_timestamp")
 
@@ -24,7 +24,7 @@ class Promise:
     def __repr__(self) -> str:
         batch = self._batch
         if not batch.is_done:
-            became = "on its way"
+            became = "not delivered yet"
         else:
             became = f"at offset {self._where().offset}" if batch.error is None else f"given up, {batch.error!r}"
         return f"<{type(self).__name__} for {batch.partition}: {became}>"
@@ -33,20 +33,22 @@ class Promise:
         return self._batch.is_done
 
     def error(self) -> ClientError | None:
-        """Why the record is nowhere, if that is known."""
+        """Return why the record failed, if known."""
         self._batch.is_told = self._batch.is_done
         return self._batch.error
 
     def outcome(self) -> RecordMetadata | ClientError:
-        """Where the record is, or why it is nowhere; for telemetry: it does not count as having looked at an error."""
+        """Return the record's offset or its error, for telemetry: the error does not count as read by the
+        application.
+        """
         return self._batch.error if self._batch.error is not None else self._where()
 
     def _where(self) -> RecordMetadata:
-        """Where the record is; raises why it is nowhere."""
+        """Return the record's offset; raises its error."""
         return delivered(self._batch, self._place, self._timestamp)
 
     def _await_end(self, ended: Callable[[], None]) -> bool:
-        """Have it called when the record is delivered or given up; False if that is over."""
+        """Call the function when the record is delivered or has failed; return False if it already has."""
         batch = self._batch
         if batch.is_done:
             return False
@@ -63,7 +65,7 @@ class Promise:
 
 
 def delivered(batch: ProducedBatch, place: int, timestamp: int) -> RecordMetadata:
-    """Where the record at that place of a batch is; raises why it is nowhere."""
+    """Return the offset of the record at that index of a batch; raises its error."""
     if batch.error is not None:
         batch.is_told = True
         raise batch.error
