@@ -26,10 +26,10 @@ from headrace.cli.pipeline_session import LOG_FILE, started_session
 from headrace.client import NewTopic
 from headrace.client.blocking.whole_topics import read_topic
 from headrace.client.errors import ClientError
-from headrace.spark.pipelines.claims import Outcome
-from headrace.spark.pipelines.definition import ParquetSink, Pipeline
+from headrace.spark.pipelines.claims import RunOutcome
+from headrace.spark.pipelines.definition import ParquetSinkDefinition, Pipeline
 from headrace.spark.pipelines.definition_reader import read_pipeline
-from headrace.spark.pipelines.records import State
+from headrace.spark.pipelines.records import RunState
 from headrace.spark.pipelines.runner import Runner
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def demo_definition(folder: Path) -> Pipeline:
     """With everything it writes to files in `folder`."""
     pipeline = read_pipeline(PIPELINE_FILE)
     sinks = tuple(
-        replace(sink, path=str(folder / sink.path)) if isinstance(sink, ParquetSink) else sink
+        replace(sink, path=str(folder / sink.path)) if isinstance(sink, ParquetSinkDefinition) else sink
         for sink in pipeline.sinks
     )
     return replace(pipeline, checkpoint=folder / "checkpoint", sinks=sinks)
@@ -109,7 +109,7 @@ def demo_definition(folder: Path) -> Pipeline:
 
 def run_pipeline(
     console: Console, folder: Path, bootstrap: str, count: int, make_session: Callable[[], "SparkSession"]
-) -> tuple[Sum, Outcome]:
+) -> tuple[Sum, RunOutcome]:
     """Send and process at the same time, until the last window is closed."""
     with Admin(bootstrap) as admin:
         admin.create_topics([NewTopic(name, partitions=PARTITIONS) for name in (TOPIC, RESULTS, DEAD)])
@@ -121,7 +121,7 @@ def run_pipeline(
         is_once=False,
         on_batch=batches.append,
     )
-    outcomes: list[Outcome | BaseException] = []
+    outcomes: list[RunOutcome | BaseException] = []
     thread = threading.Thread(target=lambda: outcomes.append(_outcome(runner)), daemon=True)
     orders = Orders(bootstrap, count)
     thread.start()
@@ -134,12 +134,12 @@ def run_pipeline(
     ended = outcomes[0] if outcomes else DemoFailure("the pipeline did not stop")
     if isinstance(ended, BaseException):
         raise ended
-    if ended.state is not State.STOPPED:
+    if ended.state is not RunState.STOPPED:
         raise DemoFailure(f"the pipeline failed: {ended.message}")
     return add_up(bootstrap, folder, orders.acknowledged, ended.batches), ended
 
 
-def _outcome(runner: Runner) -> Outcome | BaseException:
+def _outcome(runner: Runner) -> RunOutcome | BaseException:
     try:
         return runner.run()
     except Exception as error:
@@ -212,7 +212,7 @@ def _read_all(bootstrap: str, topic: str) -> list[bytes]:
     return [record.value for record in read_topic({"bootstrap.servers": bootstrap}, topic)]
 
 
-def show_results(console: Console, total: Sum, outcome: Outcome, seconds: float) -> None:
+def show_results(console: Console, total: Sum, outcome: RunOutcome, seconds: float) -> None:
     table = Table(title="every order is somewhere")
     table.add_column("orders", justify="right")
     table.add_column("")

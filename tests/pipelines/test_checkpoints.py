@@ -10,11 +10,11 @@ import pytest
 
 from headrace.spark.batch_watermarks import watermark_before
 from headrace.spark.pipelines.checkpoints import Checkpoint, CheckpointError, CheckpointInUse, Note
-from headrace.spark.pipelines.identity import Identity, digest
+from headrace.spark.pipelines.identity import DefinitionIdentity, digest
 
 pytestmark = pytest.mark.process
 
-IDENTITY = Identity(name="p", sources=("a",), shapes=("json(id)",), transform="SELECT 1", is_stateful=True)
+IDENTITY = DefinitionIdentity(name="p", sources=("a",), shapes=("json(id)",), transform="SELECT 1", is_stateful=True)
 
 
 def test_a_note_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -34,13 +34,13 @@ def test_a_note_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="cannot be read"):
         Checkpoint(tmp_path).note()
     tmp_path.joinpath("headrace.json").write_text('{"version": 99}')
-    with pytest.raises(CheckpointError, match="another version"):
+    with pytest.raises(CheckpointError, match="an incompatible version"):
         Checkpoint(tmp_path).note()
 
 
 def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     tmp_path.joinpath("file").write_text("")
-    with pytest.raises(CheckpointError, match=r"cannot be written: .*: see to its owner"):
+    with pytest.raises(CheckpointError, match=r"cannot be written: .*; check its owner"):
         with Checkpoint(tmp_path / "file" / "x").locked():
             pass
 

@@ -22,7 +22,7 @@ class Flaky:
         self.answers = answers
         self.is_over = threading.Event()
 
-    def tell(self, _message: object) -> "Flaky":
+    def publish(self, _message: object) -> "Flaky":
         return self
 
     def result(self, *, timeout_ms: float) -> None:
@@ -43,17 +43,17 @@ def test_an_outage_is_told_once_and_so_is_its_end(monkeypatch: pytest.MonkeyPatc
     claim.leave()
     keeper.join()
     away, back = (
-        "the broker has not answered for 5 s: the run waits for it",
-        "the broker answers again, after about 5 s",
+        "the broker has not responded for 5 s; the run waits for it",
+        "the broker responds again, after about 5 s",
     )
     assert told == [away, back] * 2
 
 
 def test_run_log_has_lines_once(tmp_path: Path) -> None:
     log = RunLog(tmp_path)
-    log.add("the broker answers again")
+    log.add("the broker responds again")
     (line,) = (tmp_path / "run.log").read_text().splitlines()
-    assert line.endswith("Z the broker answers again")
+    assert line.endswith("Z the broker responds again")
     kept = os.dup(2)
     try:
         with (tmp_path / "run.log").open("a") as file:

@@ -14,7 +14,7 @@ from headrace.cli.main import cli
 from headrace.client import Producer
 from headrace.client.blocking.whole_topics import read_topic
 from headrace.client.errors import ClientError
-from headrace.spark.pipelines.dead_letters import REPLAYED_HEADER, Letterbox, Replay, reason_of
+from headrace.spark.pipelines.dead_letters import REPLAYED_HEADER, DeadLetters, ReplayResult, reason_of
 from headrace.testing import EmbeddedBroker
 
 pytestmark = pytest.mark.process
@@ -74,7 +74,7 @@ def test_letters_that_are_not_chosen_stay_until_they_are(
     write_letters(settings, reasons)
     left = set(range(60))
     for step in range(8):
-        box = Letterbox(settings=settings, pipeline="shop", topic="dead")
+        box = DeadLetters(settings=settings, pipeline="shop", topic="dead")
         wanted, limit = numbers.choice(REASONS), numbers.choice([None, 1, 5])
         if step == 7:
             wanted, limit = "", None
@@ -91,9 +91,9 @@ def test_letters_that_are_not_chosen_stay_until_they_are(
 
 def test_a_letter_of_another_pipeline_is_left_alone(settings: dict[str, Any]) -> None:
     write_letters(settings, [REASONS[0]] * 3, pipeline="other")
-    found = Letterbox(settings=settings, pipeline="shop", topic="dead").replay(lambda _letter: True)
-    assert found == Replay()
-    assert Letterbox(settings=settings, pipeline="other", topic="dead").replay(lambda _letter: True).sent == 3
+    found = DeadLetters(settings=settings, pipeline="shop", topic="dead").replay(lambda _letter: True)
+    assert found == ReplayResult()
+    assert DeadLetters(settings=settings, pipeline="other", topic="dead").replay(lambda _letter: True).sent == 3
 
 
 def test_a_topic_that_is_made_again_has_letters_that_were_never_sent(
@@ -101,7 +101,7 @@ def test_a_topic_that_is_made_again_has_letters_that_were_never_sent(
 ) -> None:
     for _ in range(2):
         write_letters(settings, list(REASONS) * 2)
-        box = Letterbox(settings=settings, pipeline="shop", topic="dead")
+        box = DeadLetters(settings=settings, pipeline="shop", topic="dead")
         assert box.replay(lambda letter: "user_id" in reason_of(letter)).sent == 2
         broker.delete_topic("dead")
         broker.create_topic("dead", partitions=2)
@@ -154,8 +154,8 @@ def test_a_rewind_and_a_replay_say_that_a_record_would_be_read_with_its_letter(
 def test_before_the_first_run_there_are_no_letters() -> None:
     with EmbeddedBroker() as broker:
         settings = {"bootstrap.servers": broker.bootstrap_servers}
-        with pytest.raises(ClientError, match='no dead letters yet: topic "orders-dead"'):
-            Letterbox(settings=settings, pipeline="shop", topic="orders-dead")
+        with pytest.raises(ClientError, match='no dead letters yet: the first run creates topic "orders-dead"'):
+            DeadLetters(settings=settings, pipeline="shop", topic="orders-dead")
 
 
 def test_headers_that_look_like_ours_hold_up_no_letter() -> None:
@@ -168,8 +168,8 @@ def test_headers_that_look_like_ours_hold_up_no_letter() -> None:
                 ours = [("hr-dead-topic", b"orders"), ("hr-dead-timestamp", b"%d" % TIME_MS)]
                 producer.send("dead", b"%d" % number, headers=[("own", b"x"), (REPLAYED_HEADER, times), *ours])
         settings = {"bootstrap.servers": broker.bootstrap_servers}
-        found = Letterbox(settings=settings, pipeline="p", topic="dead").replay(lambda _letter: True)
-        assert found == Replay(sent=len(strange))
+        found = DeadLetters(settings=settings, pipeline="p", topic="dead").replay(lambda _letter: True)
+        assert found == ReplayResult(sent=len(strange))
         records = list(read_topic(settings, "orders"))
     assert [record.value for record in records] == [b"%d" % number for number in range(len(strange))]
     assert {record.timestamp for record in records} == {TIME_MS}

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.spark.pipelines.definition import (
-    Action,
     BadRecordAction,
     ConsoleSink,
     DeltaMode,
-    DeltaSink,
-    Format,
-    ParquetSink,
+    DeltaSinkDefinition,
+    ExpectationAction,
+    ParquetSinkDefinition,
     ReadAs,
+    RecordFormat,
     SchemaField,
     Stage,
     TopicSink,
@@ -85,7 +85,12 @@ def problems(folder: Path, text: str) -> list[tuple[int, str]]:
 def test_a_small_file_has_sane_defaults(tmp_path: Path) -> None:
     pipeline = read_pipeline(written(tmp_path, SMALL).parent)
     (source,) = pipeline.sources
-    assert (source.name, source.topics, source.format, source.start) == ("input", ("a",), Format.BINARY, "earliest")
+    assert (source.name, source.topics, source.format, source.start) == (
+        "input",
+        ("a",),
+        RecordFormat.BINARY,
+        "earliest",
+    )
     assert pipeline.sinks == (TopicSink(name="sink", topic="b"),)
     assert pipeline.trigger.interval_ms == 1_000
     assert pipeline.checkpoint == tmp_path / "checkpoint"
@@ -105,15 +110,17 @@ def test_every_key_arrives(tmp_path: Path) -> None:
     assert customers.read_as is ReadAs.TABLE
     assert customers.fields[1] == SchemaField("name", "string", True)
     first, second = pipeline.expectations
-    assert (first.action, first.quarantine, first.stage) == (Action.DROP, "nameless", Stage.OUTPUT)
-    assert (second.action, second.stage) == (Action.FAIL, Stage.INPUT)
+    assert (first.action, first.quarantine, first.stage) == (ExpectationAction.DROP, "nameless", Stage.OUTPUT)
+    assert (second.action, second.stage) == (ExpectationAction.FAIL, Stage.INPUT)
     assert pipeline.bad_records.topic == "dead"
     topic, routed, parquet, delta, console = pipeline.sinks
     assert isinstance(topic, TopicSink)
     assert isinstance(routed, TopicSink)
     assert (routed.topic, routed.topics, routed.value) == (None, ("out-1", "out-2"), None)
-    assert parquet == ParquetSink(name="sinks[2]", path="files", partition_by=("name",))
-    assert delta == DeltaSink(name="sinks[3]", path="table", mode=DeltaMode.UPSERT, keys=("id",), order_by="at")
+    assert parquet == ParquetSinkDefinition(name="sinks[2]", path="files", partition_by=("name",))
+    assert delta == DeltaSinkDefinition(
+        name="sinks[3]", path="table", mode=DeltaMode.UPSERT, keys=("id",), order_by="at"
+    )
     assert console == ConsoleSink(name="sinks[4]", rows=5)
     assert pipeline.trigger.interval_ms is None
     assert (pipeline.restart.attempts, pipeline.restart.backoff_ms) == (0, 60_000)
@@ -126,37 +133,37 @@ def test_every_key_arrives(tmp_path: Path) -> None:
 MISTAKES = [
     pytest.param("sorce: {}", 4, 'did you mean "source"?', id="unknown key"),
     pytest.param("name: again", 4, "given twice", id="key given twice"),
-    pytest.param("trigger: sometimes", 4, "is no trigger: write once", id="trigger"),
+    pytest.param("trigger: sometimes", 4, "is not a trigger: write once", id="trigger"),
     pytest.param("trigger: [1]", 4, "a text is needed here, not a list", id="wrong kind"),
     pytest.param("restart: {attempts: many}", 4, 'whole number is needed here, not "many"', id="not a number"),
     pytest.param("restart: {attempts: -1}", 4, "-1 is not between 0 and 1000", id="number too small"),
-    pytest.param("checkpoint: s3a://bucket/state", 4, "is an address, and a folder is needed", id="checkpoint"),
+    pytest.param("checkpoint: s3a://bucket/state", 4, "is a URI, but a folder is needed", id="checkpoint"),
     pytest.param("restart:\n  backoff: soon", 5, '"soon" is not a duration', id="duration"),
-    pytest.param("restart: 3", 4, "keys of its own are needed", id="text for a section"),
+    pytest.param("restart: 3", 4, "a mapping is needed", id="text for a section"),
     pytest.param("expectations: {name: x}", 4, "a list is needed here", id="mapping for a list"),
     pytest.param("expectations:\n  - check: a > 0", 5, "lacks `name`", id="expectation without name"),
     pytest.param("expectations:\n  - name: a", 5, "lacks `check`", id="expectation without check"),
     pytest.param("expectations:\n  - name: a\n    check: a > (0", 6, "never closed", id="expectation with bad SQL"),
     pytest.param("expectations:\n  - {name: a, check: b, action: stop}", 5, "there are drop, fail, warn", id="action"),
     pytest.param("expectations:\n  - {name: a, check: b, quarantine: q}", 5, "needs `action: drop`", id="quarantine"),
-    pytest.param("bad_records: {topic: d}", 4, "no record of format binary can be bad", id="binary cannot be bad"),
+    pytest.param("bad_records: {topic: d}", 4, "a record of format binary cannot be bad", id="binary cannot be bad"),
     pytest.param("bad_records: {action: dead_letter}", 4, "lacks `topic`", id="dead letters without a topic"),
     pytest.param("transform: {sql: SELECT * FROM inputs}", 4, 'did you mean "input"?', id="unknown view"),
     pytest.param("transform:\n  sql: |\n    SELECT a,\n      b,\n    FROM input", 7, "comma too many", id="comma"),
-    pytest.param("transform: {sql: a, sql_file: b.sql}", 4, "sql is there already", id="two texts"),
-    pytest.param("transform: {sql_file: none.sql}", 4, "there is no such file", id="missing SQL file"),
-    pytest.param("transform: {python: none.py:f}", 4, "there is no file", id="missing Python file"),
+    pytest.param("transform: {sql: a, sql_file: b.sql}", 4, "sql is given as well", id="two texts"),
+    pytest.param("transform: {sql_file: none.sql}", 4, "the file does not exist", id="missing SQL file"),
+    pytest.param("transform: {python: none.py:f}", 4, "the file none.py does not exist", id="missing Python file"),
     pytest.param("transform: {python: none}", 4, "write `transform.py:function`", id="not a function"),
     pytest.param("transform: {}", 4, "lacks `sql`", id="empty transform"),
-    pytest.param("spark: {settings: {spark.master: x}}", 4, "give it as spark.master", id="own setting"),
+    pytest.param("spark: {settings: {spark.master: x}}", 4, "set spark.master instead", id="own setting"),
     pytest.param("spark: {settings: {master: x}}", 4, "begin with spark.", id="not a Spark setting"),
-    pytest.param("sinks:\n  - {topic: x}", 4, "sink is there already", id="sink and sinks"),
-    pytest.param("sources: {b: {topic: x}}", 4, "source is there already", id="source and sources"),
+    pytest.param("sinks:\n  - {topic: x}", 4, "sink is given as well", id="sink and sinks"),
+    pytest.param("sources: {b: {topic: x}}", 4, "source is given as well", id="source and sources"),
     pytest.param("checkpoint:", 4, "checkpoint: there is no value", id="nothing behind a key"),
     pytest.param("transform: ~", 4, "transform: there is no value", id="null for a section"),
     pytest.param("expectations: null", 4, "expectations: there is no value", id="null for a list"),
     pytest.param("spark: {settings: {spark.x: }}", 4, "settings.spark.x: there is no value", id="null in a mapping"),
-    pytest.param("a: &x [1]\nb: *x", 5, "aliases are not used", id="alias"),
+    pytest.param("a: &x [1]\nb: *x", 5, "aliases are not supported", id="alias"),
     pytest.param("a: [1", 5, "this is not YAML", id="not YAML"),
 ]
 
@@ -169,15 +176,15 @@ def test_a_mistake_is_told_in_its_line(tmp_path: Path, addition: str, line: int,
 
 SOURCE_MISTAKES = [
     ("{format: json}", "lacks `topic`"),
-    ("{topic: a, topics: [b]}", "topic is there already"),
-    ("{topic: a b}", "no topic can be called"),
+    ("{topic: a, topics: [b]}", "topic is given as well"),
+    ("{topic: a b}", "is not a valid topic name"),
     ("{topic: a, format: xml}", "there are binary, json, string"),
     ("{topic: a, format: json}", "lacks `schema`"),
     ("{topic: a, schema: id STRING}", "format binary has no schema"),
     ("{topic: a, format: json, schema: id STRNG}", 'did you mean "string"?'),
     ("{topic: a, format: json, schema: id}", 'field "id" has no type'),
     ("{topic: a, format: json, schema: {id: strng}}", 'did you mean "string"?'),
-    ("{topic: a, start: yesterday}", "is no start"),
+    ("{topic: a, start: yesterday}", "is not a start"),
     ("{topic: a, rows_per_batch: 0}", "0 is not between 1"),
     ("{topic: a, options: {subscribe: b}}", "the key `topic` is for"),
     ("{topic: a, options: {scann: direct}}", 'source.options.scann: unknown option "scann"'),
@@ -185,13 +192,13 @@ SOURCE_MISTAKES = [
     ("{topic: a, options: {kafka.secruity.protocol: SSL}}", "source.options.kafka.secruity.protocol: "),
     ("{topic: a, read_as: table}", "must be read as a stream"),
     ("{topic: a, unknown_fields: reject}", "format binary has no fields"),
-    ("{pattern: 'a['}", "not a regular expression"),
+    ("{pattern: 'a['}", "is not a valid pattern of topics"),
     ("{topic: a, format: json, schema: at TIMESTAMP, watermark: {column: a, delay: 1 s}}", 'no column "a"'),
     ("{topic: a, format: json, schema: at STRING, watermark: {column: at, delay: 1 s}}", "needs a TIMESTAMP"),
     ("{topic: a, watermark: {column: timestamp}}", "lacks `delay`"),
-    ("{topic: b}", 'topic "b" is read by this pipeline too'),
-    ("{pattern: '[a-c]'}", 'sink.topic: topic "b" is read by this pipeline too'),
-    ("{pattern: '(?=a)b'}", "not a regular expression of topics"),
+    ("{topic: b}", 'topic "b" is also read by this pipeline'),
+    ("{pattern: '[a-c]'}", 'sink.topic: topic "b" is also read by this pipeline'),
+    ("{pattern: '(?=a)b'}", "is not a valid pattern of topics"),
     ("{topic: }", "source.topic: there is no value"),
     ("{topics: []}", "source.topics: in the list there is no value"),
     ("{topics: [a, ~]}", "source.topics: in the list there is no value"),
@@ -200,7 +207,7 @@ SOURCE_MISTAKES = [
     ("{topic: a, start: '1969-12-31T23:59:59.999Z'}", "before 1970"),
     (f"{{topic: a, options: {{minPartitions: '{'9' * 5_000}'}}}}", "source.options.minPartitions: "),
     (f"{{topic: a, options: {{maxTriggerDelay: '{'9' * 5_000}s'}}}}", "source.options.maxTriggerDelay: "),
-    ("a", "keys of its own are needed"),
+    ("a", "a mapping is needed"),
 ]
 
 
@@ -211,8 +218,8 @@ def test_a_wrong_source_is_told(tmp_path: Path, source: str, text: str) -> None:
 
 
 SINK_MISTAKES = [
-    ("{}", "does not say what it is: there are console, delta, parquet, topic"),
-    ("{topic: b, parquet: c}", "a sink is of one kind"),
+    ("{}", "has no kind: there are console, delta, parquet, topic"),
+    ("{topic: b, parquet: c}", "a sink has one kind"),
     ("{topic: b, kee: id}", 'did you mean "key"?'),
     ("{topic: b, key: 'a('}", "never closed"),
     ("{topic: b, delivery: twice}", "there are at-least-once, exactly-once"),
@@ -221,12 +228,12 @@ SINK_MISTAKES = [
     ("{delta: t, mode: upsert}", "lacks `keys`"),
     ("{delta: t, mode: upsert, keys: [a]}", "lacks `order_by`"),
     ("{delta: t, keys: [a]}", "`mode: upsert` only"),
-    ("{parquet: 'hdfs://host/files'}", "is an address"),
-    ("{delta: 'file:/tmp/t'}", "is an address"),
+    ("{parquet: 'hdfs://host/files'}", "is a URI"),
+    ("{delta: 'file:/tmp/t'}", "is a URI"),
     ("{topic: b, options: {kafka.compresion.type: lz4}}", "sink.options.kafka.compresion.type: "),
     ("{topic: b, options: {subscribePattern: c}}", "the key `pattern` is for"),
     ("{parquet: f, options: {targetFileByte: '1'}}", 'did you mean "targetFileBytes"?'),
-    ("{delta: t, mode: upsert, keys: [a], order_by: b, options: {compression: zstd}}", "an upsert takes none"),
+    ("{delta: t, mode: upsert, keys: [a], order_by: b, options: {compression: zstd}}", "an upsert has no options"),
     ("{console: false}", "write true, or leave the sink out"),
     ("{console: true, rows: 0}", "0 is not between 1"),
     ("{topic: }", "sink.topic: there is no value"),
@@ -265,7 +272,7 @@ def test_mistakes_of_other_files_name_those_files(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError) as caught:
         read_pipeline(file)
     found = {(problem.file.name, problem.line): problem.text for problem in caught.value.problems}
-    assert 'there is no view "other"' in found["query.sql", 3]
+    assert 'the view "other" does not exist' in found["query.sql", 3]
     assert '"surely_not_installed" is not installed' in found["code.py", 1]
     assert 'did you mean "chnge"?' in found["code.py", 0]
 
@@ -293,9 +300,9 @@ def test_a_function_file_is_read_but_not_run(tmp_path: Path) -> None:
 
 def test_files_that_are_no_pipelines(tmp_path: Path) -> None:
     assert problems(tmp_path, "- a\n") == [(1, "a pipeline is a mapping: begin with `name: ...`")]
-    assert problems(tmp_path, "a" * (FILE_LENGTH_MAX + 1))[0][1].startswith("it is longer than")
+    assert problems(tmp_path, "a" * (FILE_LENGTH_MAX + 1))[0][1].startswith("the file is longer than")
     assert problems(tmp_path, "[" * 50)[0][1].startswith("deeper than")
-    with pytest.raises(DefinitionError, match="there is no such file"):
+    with pytest.raises(DefinitionError, match="the file does not exist"):
         read_pipeline(tmp_path / "nothing")
     tmp_path.joinpath("pipeline.yml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DefinitionError, match="not UTF-8"):
@@ -315,4 +322,4 @@ def test_no_text_does_more_than_be_refused(tmp_path_factory: pytest.TempPathFact
 
 def test_two_tables_are_not_in_one_folder(tmp_path: Path) -> None:
     found = problems(tmp_path, "name: n\nsource: {topic: a}\nsinks:\n  - {parquet: f}\n  - {delta: ./f}\n")
-    assert found == [(5, 'sinks[1].delta: "./f" is the folder of sinks[0] already')]
+    assert found == [(5, 'sinks[1].delta: "./f" is already the folder of sinks[0]')]

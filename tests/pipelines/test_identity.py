@@ -56,7 +56,7 @@ def test_what_a_checkpoint_depends_on(tmp_path: Path, change: tuple[str, str], s
 def test_a_transform_that_begins_to_keep_state_is_refused(tmp_path: Path) -> None:
     old = identity(tmp_path, stateful=False)
     new = identity(tmp_path, "SELECT id,", "SELECT DISTINCT id,", stateful=True)
-    assert incompatibilities(old, new) == ("the transform changed, and it keeps state that was made by the old one",)
+    assert incompatibilities(old, new) == ("the transform changed, and it keeps state that the old one created",)
 
 
 def test_the_bytes_of_a_python_file_count(tmp_path: Path) -> None:

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from headrace.spark.pipelines.lag import PartitionLag, summary
+from headrace.spark.pipelines.lag import SourceLag, summary
 from headrace.spark.pipelines.metrics import run_page
 from headrace.spark.pipelines.progress import FIELD_SEPARATOR, ROW_COUNTS, batch_report
-from headrace.spark.pipelines.records import RunRecord, State
+from headrace.spark.pipelines.records import RunRecord, RunState
 from headrace.spark.pipelines.scrape import serving
 from headrace.spark.pipelines.totals import DRIFTED_FIELDS_MAX, OTHER_FIELDS, no_totals, totals_of_run, with_batch
 
 pytestmark = pytest.mark.process
 
-RECORD = RunRecord(pipeline="p", run="r", state=State.STARTING, host="h", process_id=1, started_ms=0)
+RECORD = RunRecord(pipeline="p", run="r", state=RunState.STARTING, host="h", process_id=1, started_ms=0)
 
 
 def report(number: int, *, dead: int, fields: dict[str, int]) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def test_what_is_not_told_of_a_run_of_a_project_stays_unknown() -> None:
 
 
 def test_the_lag_has_what_the_kafka_connector_tells() -> None:
-    lags = [PartitionLag("t", 0, 5, 5, 0.0), PartitionLag("t", 1, 0, 9, 3.0)]
+    lags = [SourceLag("t", 0, 5, 5, 0.0), SourceLag("t", 1, 0, 9, 3.0)]
     assert summary(lags)["behind_latest"] == {"min": 0, "avg": 4.5, "max": 9}
     assert summary([])["behind_latest"] == {"min": 0, "avg": 0, "max": 0}
 
@@ -63,7 +63,7 @@ def test_the_lag_has_what_the_kafka_connector_tells() -> None:
 def test_counters_are_served() -> None:
     found = report(4, dead=2, fields={"coupon": 3})
     found["totals"] = with_batch(no_totals(), found)
-    found["lag"] = summary([PartitionLag("t", 0, 5, 9, 1.5)])
+    found["lag"] = summary([SourceLag("t", 0, 5, 9, 1.5)])
     pages = [run_page(RECORD, found, is_alive=True)]
     with serving("127.0.0.1", 0, lambda: pages[0]) as port:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:

@@ -8,7 +8,7 @@ import pytest
 from headrace.model.ids import TopicPartition
 from headrace.spark.pipelines.definition_reader import find_file
 from headrace.spark.pipelines.problems import DefinitionError
-from headrace.spark.pipelines.project_failures import said
+from headrace.spark.pipelines.project_failures import failure_reason
 from headrace.spark.pipelines.project_progress import positions, run_report
 from headrace.spark.pipelines.projects import Place, Project, read_project
 from headrace.spark.pipelines.sql_text import check_script, created_things
@@ -79,7 +79,7 @@ MISTAKES = [
     pytest.param({"spark-pipeline.yml": SPEC + "sorage: x\n"}, ':5: "sorage" is not known here', id="unknown key"),
     pytest.param(
         {"spark-pipeline.yml": SPEC.replace("file:///tmp/storage", "here")},
-        ":2: storage: Spark wants a whole",
+        ":2: storage: Spark needs a URI",
         id="place",
     ),
     pytest.param(
@@ -88,11 +88,13 @@ MISTAKES = [
         id="glob",
     ),
     pytest.param(
-        {"spark-pipeline.yml": SPEC.replace("tables/**", "none/**")}, '"none/**" names no file', id="glob without files"
+        {"spark-pipeline.yml": SPEC.replace("tables/**", "none/**")},
+        '"none/**" matches no file',
+        id="glob without files",
     ),
     pytest.param(
         {"spark-pipeline.yml": SPEC + "configuration:\n  spark.sql.shuffle.partitions: 2\n"},
-        ':6: configuration.spark.sql.shuffle.partitions: Spark wants a text here: write "2"',
+        ':6: configuration.spark.sql.shuffle.partitions: Spark needs a string here: write "2"',
         id="number",
     ),
     pytest.param(
@@ -103,7 +105,9 @@ MISTAKES = [
     pytest.param({"tables/a.txt": ""}, "tables/a.txt is neither .py nor .sql", id="other file"),
     pytest.param({"tables/a.py": "x = (\n"}, "a.py:1: this is not Python", id="no Python"),
     pytest.param({"tables/a.sql": "SELECT 1;\nSELECT (2\n;"}, 'a.sql:2: this "(" is never closed', id="no SQL"),
-    pytest.param({"tables/z.sql": "\nCREATE VIEW orders AS SELECT 1;"}, 'z.sql:2: "orders" is defined in', id="twice"),
+    pytest.param(
+        {"tables/z.sql": "\nCREATE VIEW orders AS SELECT 1;"}, 'z.sql:2: "orders" is already defined in', id="twice"
+    ),
 ]
 
 
@@ -162,14 +166,14 @@ FAILURES = [
         id="SQL that is none",
     ),
     pytest.param("something else\n", "something else", id="other words"),
-    pytest.param("", "it said nothing", id="no words"),
+    pytest.param("", "it printed nothing", id="no words"),
 ]
 
 
 @pytest.mark.parametrize(("printed", "told"), FAILURES)
 def test_a_failure_is_told_by_its_file_and_line(folder: Path, printed: str, told: str) -> None:
     text = printed.replace("{folder}", str(folder)).replace("{traceback}", TRACEBACK)
-    assert said(project_in(folder), text.splitlines()).removeprefix(f"{folder}/tables/") == told
+    assert failure_reason(project_in(folder), text.splitlines()).removeprefix(f"{folder}/tables/") == told
 
 
 def write_batch(checkpoint: Path, number: int, *offsets: object, committed: bool = True) -> None:

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from headrace.cli.main import cli
 from headrace.client import Admin, Producer
 from headrace.spark.pipelines.checkpoints import Checkpoint
-from headrace.spark.pipelines.records import RunRecord, State, run_message
+from headrace.spark.pipelines.records import RunRecord, RunState, run_message
 from headrace.spark.pipelines.status_topic import make_topic, opened
 from headrace.testing.embedded import EmbeddedBroker
 
@@ -146,12 +146,12 @@ def test_what_says_nothing_useful_changes_nothing(
 
 def test_a_run_on_another_machine_is_not_rewound(broker: EmbeddedBroker, folder: Path) -> None:
     record = RunRecord(
-        pipeline=folder.name, run="r", state=State.RUNNING, host="elsewhere", process_id=17, started_ms=0
+        pipeline=folder.name, run="r", state=RunState.RUNNING, host="elsewhere", process_id=17, started_ms=0
     )
     with Admin(broker.bootstrap_servers) as admin:
         make_topic(admin)
     with opened({"bootstrap.servers": broker.bootstrap_servers}) as bulletin:
-        bulletin.tell_now(run_message(record))
+        bulletin.publish_and_wait(run_message(record))
     refused = rewind(folder, broker, "--to-earliest", "--yes")
     assert refused.exit_code == 1
     assert "runs on elsewhere as process 17: stop it first" in refused.output

@@ -70,7 +70,7 @@ def test_schemas_are_read(text: str, ddl: str) -> None:
         ("id", 'field "id" has no type'),
         ("id STRING n INT", 'a comma is needed before "n"'),
         ("id STRING,", "a field name is missing"),
-        ("id LIST", "there is no type"),
+        ("id LIST", "unknown type"),
         ("id ARRAY", "needs its type in <>"),
         ("id ARRAY<INT", 'a ">" is missing'),
         ("id MAP<INT>", "needs two types"),

@@ -11,7 +11,7 @@ from headrace.cli.main import cli
 from headrace.cli.pipeline_status import _show
 from headrace.client import Admin
 from headrace.spark.pipelines.progress import ROW_COUNTS
-from headrace.spark.pipelines.records import Known, RunRecord, State, run_message, stop_message
+from headrace.spark.pipelines.records import Known, RunRecord, RunState, run_message, stop_message
 from headrace.spark.pipelines.status_topic import make_topic, opened
 from headrace.testing import EmbeddedBroker
 
@@ -38,7 +38,7 @@ def known() -> dict[str, Known]:
     record = RunRecord(
         pipeline="orders-by-country",
         run="c13a571dfb02",
-        state=State.RUNNING,
+        state=RunState.RUNNING,
         host="worker-17",
         process_id=21658,
         started_ms=0,
@@ -88,7 +88,7 @@ def test_a_misspelt_name_is_met_with_the_nearest(known: dict[str, Known], comman
         with Admin(broker.bootstrap_servers) as admin:
             make_topic(admin)
         with opened({"bootstrap.servers": broker.bootstrap_servers}) as bulletin:
-            bulletin.tell_now(run_message(told_of.holder))
+            bulletin.publish_and_wait(run_message(told_of.holder))
         call = ["pipeline", command, f"{name}s", "--bootstrap", broker.bootstrap_servers]
         asked = CliRunner().invoke(cli, call)
     assert asked.exit_code == 1
@@ -118,11 +118,11 @@ def test_a_run_that_is_not_heard_of_has_not_stopped(
         with Admin(broker.bootstrap_servers) as admin:
             make_topic(admin)
         with opened(settings) as bulletin:
-            bulletin.tell_now(run_message(holder))
+            bulletin.publish_and_wait(run_message(holder))
 
             def replaced(pipeline: str, run: str) -> tuple[str, bytes]:
                 if is_replaced:
-                    bulletin.tell_now(run_message(replace(holder, run="d24")))
+                    bulletin.publish_and_wait(run_message(replace(holder, run="d24")))
                 return stop_message(pipeline, run)
 
             monkeypatch.setattr("headrace.spark.pipelines.records.stop_message", replaced)

@@ -14,7 +14,7 @@ import pytest
 from headrace.client import Admin
 from headrace.spark.pipelines.claims import new_run
 from headrace.spark.pipelines.definition import Restart
-from headrace.spark.pipelines.records import Known, State, run_message, stop_message
+from headrace.spark.pipelines.records import Known, RunState, run_message, stop_message
 from headrace.spark.pipelines.spark_process import is_lost_connection, java_death
 from headrace.spark.pipelines.status_topic import make_topic, opened
 from headrace.spark.pipelines.supervision import Supervisor
@@ -97,7 +97,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert second.startswith("restart 2 of 2 in 0.001 s after: the process that drives Spark")
     holder = known(settings, tmp_path.name).holder
     assert holder is not None
-    assert (holder.state, holder.message) == (State.FAILED, said)
+    assert (holder.state, holder.message) == (RunState.FAILED, said)
 
 
 def test_batches_and_restarts_reach_the_page(settings: dict[str, Any], tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ assert child.restarts == len(tries.read_text()) - 1
 from headrace.spark.pipelines.progress import batch_report
 from headrace.spark.pipelines.totals import no_totals, with_batch
 report = batch_report({"batchId": 1, "observedMetrics": {"headrace_x": {"read": 5}}}, {})
-child.tell_batch(report | {"totals": with_batch(no_totals(), report)})
+child.publish_batch(report | {"totals": with_batch(no_totals(), report)})
 if child.restarts == 0:
     child.die("Java is gone")
 """
@@ -127,19 +127,19 @@ def test_a_run_is_stopped_while_it_waits_for_a_restart(settings: dict[str, Any],
 
     def waits() -> bool:
         holder = known(settings, name).holder
-        return holder is not None and holder.message == "it starts again after: Java is gone"
+        return holder is not None and holder.message == "restarting after: Java is gone"
 
     wait_until(waits, "the supervisor tells of the restart")
     if by == "a signal":
         found.supervisor.forward(signal.SIGTERM)
     else:
         with opened(settings) as bulletin:
-            bulletin.tell_now(stop_message(name, run))
+            bulletin.publish_and_wait(stop_message(name, run))
     thread.join(60)
     assert (ends, found.count()) == ([(0, "")], 1)
     holder = known(settings, name).holder
     assert holder is not None
-    assert (holder.state, holder.run) == (State.STOPPED, run)
+    assert (holder.state, holder.run) == (RunState.STOPPED, run)
 
 
 def test_a_signal_is_handed_to_the_child(settings: dict[str, Any], tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_the_run_of_another_is_not_taken_while_waiting(settings: dict[str, Any],
 
     other = new_run(tmp_path.name)
     with opened(settings) as bulletin:
-        bulletin.tell_now(run_message(other))
+        bulletin.publish_and_wait(run_message(other))
     found = watched(settings, tmp_path, "child.die('Java is gone')", attempts=3, backoff_ms=1)
     with pytest.raises(AlreadyRunning, match=f"run {other.run}"):
         found.supervisor.run()

@@ -45,14 +45,14 @@ def test_topics_are_made_as_their_sinks_say(tmp_path: Path) -> None:
         assert other_partitions(admin, pipeline) == []
         changed = read_pipeline(write(tmp_path, PIPELINE.replace("partitions: 5", "partitions: 7")))
         (said,) = other_partitions(admin, changed)
-        assert said.startswith('topic "out" has 5 partitions and not 7: it was there before')
+        assert said.startswith('topic "out" has 5 partitions and not 7: it existed before')
 
 
 def test_a_config_that_the_broker_refuses_is_told_by_its_line(tmp_path: Path) -> None:
     pipeline = read_pipeline(write(tmp_path, PIPELINE.replace("cleanup.policy: compact", "cleanup.policy: sometimes")))
     with EmbeddedBroker() as broker, Admin(broker.bootstrap_servers) as admin:
         broker.create_topic("in")
-        with pytest.raises(DefinitionError, match=r'pipeline.yml:6: sinks\[0\].configs: topic "out" cannot be made'):
+        with pytest.raises(DefinitionError, match=r'pipeline.yml:6: sinks\[0\].configs: topic "out" cannot be created'):
             prepare_topics(admin, pipeline)
 
 
@@ -62,7 +62,10 @@ def test_a_config_that_the_broker_refuses_is_told_by_its_line(tmp_path: Path) ->
         ("sink: {topic: out, partitions: 0}", r"sink.partitions: 0 is not between 1 and"),
         ("sink: {topic: out, partitons: 3}", r'did you mean "partitions"\?'),
         ("sink: {topic: out, configs: compact}", r"sink.configs: a mapping of names to values is needed here"),
-        ("sinks: [{topic: out, partitions: 3}, {topic: out}]", r'topic "out" is another in sinks\[0\]: say the same'),
+        (
+            "sinks: [{topic: out, partitions: 3}, {topic: out}]",
+            r'topic "out" has another value in sinks\[0\]: use the same',
+        ),
         ("sink: {parquet: files, partitions: 3}", r'"partitions" is not known in sink'),
     ],
 )

@@ -32,7 +32,7 @@ def test_mistakes_are_printed_with_file_and_line(tmp_path: Path) -> None:
     file.write_text(BROKEN)
     told = CliRunner().invoke(cli, ["pipeline", "validate", str(file)])
     assert told.exit_code == 1
-    assert f'{file}:4: trigger: "sometimes" is no trigger' in told.output
+    assert f'{file}:4: trigger: "sometimes" is not a trigger' in told.output
     as_json = CliRunner().invoke(cli, ["pipeline", "validate", "--json", str(tmp_path)])
     assert as_json.exit_code == 1
     answer = json.loads(as_json.output)

@@ -7,9 +7,9 @@ import pytest
 from headrace.client.errors import BrokerError, BrokerUnreachable, DeadlineExceeded
 from headrace.model.errors import ErrorCode
 from headrace.spark import broker_wait
-from headrace.spark.broker_wait import BrokersAway, Patience
+from headrace.spark.broker_wait import BrokersAway, BrokerWait
 
-PATIENCE = Patience(servers="a:1,b:2", option="kafka.delivery.timeout.ms", limit_ms=60_000)
+PATIENCE = BrokerWait(servers="a:1,b:2", option="kafka.delivery.timeout.ms", limit_ms=60_000)
 
 
 @pytest.fixture(autouse=True)
@@ -46,9 +46,9 @@ def test_brokers_that_come_back_are_waited_for_and_each_wait_is_said_once(capsys
 
 
 def test_the_end_of_patience_names_the_option_and_the_last_reason() -> None:
-    wanted = r'\(a:1,b:2\) did not answer within option "kafka\.delivery\.timeout\.ms" \(0 ms\): gone'
+    wanted = r'\(a:1,b:2\) did not respond within option "kafka\.delivery\.timeout\.ms" \(0 ms\): gone'
     with pytest.raises(BrokersAway, match=wanted):
-        Patience(servers="a:1,b:2", option="kafka.delivery.timeout.ms", limit_ms=0).ask(
+        BrokerWait(servers="a:1,b:2", option="kafka.delivery.timeout.ms", limit_ms=0).ask(
             failing(BrokerUnreachable("gone"))
         )
 

@@ -167,7 +167,7 @@ if not many:
 
 @pytest.mark.parametrize(
     ("opened", "printed", "logged"),
-    [("after", "LINES 2\n", ""), ("before", "", "Spark cannot call functions of foreachBatch, and will wait for ever")],
+    [("after", "LINES 2\n", ""), ("before", "", "Spark cannot call functions of foreachBatch and would wait for ever")],
 )
 def test_spark_calls_a_program_with_many_open_files(tmp_path: Path, opened: str, printed: str, logged: str) -> None:
     """Python's side of Spark listened from the first query on, and then nothing was heard behind 1,024 files."""
@@ -265,7 +265,7 @@ def test_a_job_runs_on_a_cluster_of_two_workers(
         assert started.exit_code == 0, started.output
         again = runner.invoke(cli, ["spark", "up", "--folder", folder])
         assert again.exit_code == 1
-        assert "a cluster is up already" in again.output
+        assert "a cluster is already running" in again.output
         cluster = standalone.current(Path(folder))
         capfd.readouterr()
         arguments = ["--executor-memory", "512m", job, broker.bootstrap_servers, topic]

@@ -51,6 +51,6 @@ def test_a_runner_on_a_session_of_spark_connect_is_refused(tmp_path: Path) -> No
             is_once=True,
         )
         with pytest.raises(
-            UnsupportedSpark, match=r"needs a classic session of Spark, and this one is of Spark Connect"
+            UnsupportedSpark, match=r"needs a classic Spark session, but this is a Spark Connect session"
         ):
             runner.run()

@@ -17,7 +17,7 @@ from headrace.operations.times import time_text
 
 if TYPE_CHECKING:
     from headrace.client import ConsumerRecord
-    from headrace.spark.pipelines.dead_letters import Letterbox, Replay
+    from headrace.spark.pipelines.dead_letters import DeadLetters, ReplayResult
 
 REASONS_SHOWN_MAX = 100
 OTHER_REASONS = "(other reasons)"
@@ -52,7 +52,7 @@ def replay_dlq(
     dead letter topic and can be sent later.
     """
     from headrace.spark.pipelines.checkpoints import Checkpoint
-    from headrace.spark.pipelines.dead_letters import Letterbox, reason_of
+    from headrace.spark.pipelines.dead_letters import DeadLetters, reason_of
     from headrace.spark.pipelines.rewound_letters import reread_choice
     from headrace.spark.pipelines.topics import client_settings
 
@@ -61,7 +61,7 @@ def replay_dlq(
     if topic is None:
         raise Misuse(f"{pipeline.file} has no dead letter topic (bad_records.topic)")
     settings = client_settings(chosen_bootstrap(ctx, pipeline), pipeline)
-    box = Letterbox(settings=settings, pipeline=pipeline.name, topic=topic)
+    box = DeadLetters(settings=settings, pipeline=pipeline.name, topic=topic)
     with told_failures():
         is_reread = (lambda _letter: False) if rewound else reread_choice(Checkpoint(pipeline.checkpoint).note())
 
@@ -76,7 +76,7 @@ def replay_dlq(
         _print_replay(box.replay(is_chosen, is_reread=is_reread, limit=limit), as_json)
 
 
-def _print_replay(found: "Replay", as_json: bool) -> None:
+def _print_replay(found: "ReplayResult", as_json: bool) -> None:
     if as_json:
         print_json(found._asdict())
         return
@@ -101,7 +101,7 @@ class _Reason:
     last_ms: int = 0
 
 
-def _print_reasons(box: "Letterbox", is_chosen: "Callable[[ConsumerRecord], bool]", as_json: bool) -> None:
+def _print_reasons(box: "DeadLetters", is_chosen: "Callable[[ConsumerRecord], bool]", as_json: bool) -> None:
     from headrace.spark.pipelines.dead_letters import reason_of
 
     found: dict[str, _Reason] = {}
@@ -138,13 +138,13 @@ def _print_reasons(box: "Letterbox", is_chosen: "Callable[[ConsumerRecord], bool
 
 
 def _print_dry_run(
-    box: "Letterbox",
+    box: "DeadLetters",
     is_chosen: "Callable[[ConsumerRecord], bool]",
     is_reread: "Callable[[ConsumerRecord], bool]",
     limit: int | None,
     as_json: bool,
 ) -> None:
-    from headrace.spark.pipelines.dead_letters import Replay, reason_of
+    from headrace.spark.pipelines.dead_letters import ReplayResult, reason_of
 
     reasons: Counter[str] = Counter()
     passed_over = before_rewind = 0
@@ -158,7 +158,7 @@ def _print_dry_run(
         elif limit is None or reasons.total() < limit:
             name = reason_of(letter.record)
             reasons[name if name in reasons or len(reasons) < REASONS_SHOWN_MAX else OTHER_REASONS] += 1
-    found = Replay(sent=reasons.total(), passed_over=passed_over, before_rewind=before_rewind)
+    found = ReplayResult(sent=reasons.total(), passed_over=passed_over, before_rewind=before_rewind)
     if as_json:
         print_json({**found._asdict(), "reasons": dict(reasons.most_common())})
         return

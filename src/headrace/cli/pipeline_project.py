@@ -36,7 +36,7 @@ def run_project(
     from headrace.spark.pipelines.claims import new_run
     from headrace.spark.pipelines.metrics import run_page
     from headrace.spark.pipelines.project_runner import REMOTE_PREFIX, ProjectRunner
-    from headrace.spark.pipelines.records import State
+    from headrace.spark.pipelines.records import RunState
 
     project = load_project(file)
     _insist_on_packages()
@@ -63,7 +63,7 @@ def run_project(
     page = serving_metrics(metrics, lambda: run_page(record, newest[0] if newest else None, is_alive=True))
     with page, told_failures():
         outcome = runner.run()
-    if outcome.state is State.FAILED:
+    if outcome.state is RunState.FAILED:
         raise Failure(f'project "{project.name}" failed: {outcome.message}')
     click.echo(f'project "{project.name}" {outcome.state} after {count_text(outcome.count, "run")}', err=True)
 

@@ -54,7 +54,7 @@ def rewind(
     """
     from headrace.client import EARLIEST, LATEST, Admin
     from headrace.spark.pipelines.checkpoints import Checkpoint
-    from headrace.spark.pipelines.rewind import Target, starts_at
+    from headrace.spark.pipelines.rewind import RewindTarget, starts_at
     from headrace.spark.pipelines.rewound_letters import count_read_twice, letter_ends
     from headrace.spark.pipelines.topics import client_settings
 
@@ -67,7 +67,7 @@ def rewind(
     with told_failures(), checkpoint.locked():
         _refuse_running(ctx, place)
         with Admin(config=client_settings(address, pipeline)) as admin:
-            starts = starts_at(admin, pipeline, Target(time_ms=moment, batch=to_batch), checkpoint)
+            starts = starts_at(admin, pipeline, RewindTarget(time_ms=moment, batch=to_batch), checkpoint)
             letters = letter_ends(admin, pipeline)
         _show_starts(starts, as_json)
         _say_read_twice(count_read_twice(client_settings(address, pipeline), pipeline, starts))

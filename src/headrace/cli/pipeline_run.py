@@ -155,20 +155,20 @@ def _failed(pipeline: "Pipeline", said: str) -> str:
 
 def _run_here(pipeline: "Pipeline", bootstrap: str, child: "Supervised", *, is_once: bool, master: str | None) -> None:
     from headrace.spark.pipelines.claims import STOPPED_EARLY
-    from headrace.spark.pipelines.records import State
+    from headrace.spark.pipelines.records import RunState
     from headrace.spark.pipelines.runner import Runner
     from headrace.spark.pipelines.spark_process import SparkDied
 
-    def tell_batch(report: Mapping[str, Any]) -> None:
+    def publish_batch(report: Mapping[str, Any]) -> None:
         click.echo(batch_line(report))
-        child.tell_batch(report)
+        child.publish_batch(report)
 
     runner = Runner(
         pipeline=pipeline,
         bootstrap=bootstrap,
         make_session=lambda: _interruptible(spark_session(pipeline, master), runner),
         is_once=is_once,
-        on_batch=tell_batch,
+        on_batch=publish_batch,
         on_state=lambda text: click.echo(clean(text), err=True),
         supervised_as=child.record,
         restarts_before=child.restarts,
@@ -183,7 +183,7 @@ def _run_here(pipeline: "Pipeline", bootstrap: str, child: "Supervised", *, is_o
     except SystemExit:  # once Spark has started, SIGTERM is a request to stop
         click.echo(f'headrace: pipeline "{pipeline.name}" was {STOPPED_EARLY}', err=True)
         raise
-    if outcome.state is State.FAILED:
+    if outcome.state is RunState.FAILED:
         raise Failure(_failed(pipeline, outcome.message))
     click.echo(f'pipeline "{pipeline.name}" {outcome.state} after {_batches(outcome.count)}', err=True)
 
@@ -302,7 +302,7 @@ def stop(ctx: click.Context, place: Path, bootstrap: str) -> None:
     run_id = known.holder.run
     deadline = time.monotonic() + STOP_SECONDS_MAX
     with opened(target.settings) as bulletin:
-        bulletin.tell_now(stop_message(target.name, run_id))
+        bulletin.publish_and_wait(stop_message(target.name, run_id))
         while time.monotonic() < deadline:
             bulletin.follow(LOOK_SECONDS * 1000)
             seen = bulletin.ledger.pipelines.get(target.name)

@@ -138,10 +138,12 @@ def _refuse_unknown(pipeline: "Pipeline", folder: Path, expected: Iterable[str])
 
 def output_names(pipeline: "Pipeline") -> list[str]:
     """Return the topics and tables that a pipeline writes, by the names of their files in expected/."""
-    from headrace.spark.pipelines.definition import DeltaSink, ParquetSink
+    from headrace.spark.pipelines.definition import DeltaSinkDefinition, ParquetSinkDefinition
     from headrace.spark.pipelines.definition_reader import written_topics
 
-    tables = [Path(sink.path).name for sink in pipeline.sinks if isinstance(sink, ParquetSink | DeltaSink)]
+    tables = [
+        Path(sink.path).name for sink in pipeline.sinks if isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition)
+    ]
     return list(dict.fromkeys([*(topic for _, topic in written_topics(pipeline)), *tables]))
 
 
@@ -150,7 +152,7 @@ def run_on_fixtures(
 ) -> dict[str, list[Mapping[str, Any]]]:
     """Run the pipeline once; return the output of every sink and the records of the topics `more`."""
     from headrace.spark.pipelines.fixtures import fixture_of
-    from headrace.spark.pipelines.records import State
+    from headrace.spark.pipelines.records import RunState
     from headrace.spark.pipelines.runner import Runner
     from headrace.testing import EmbeddedBroker
 
@@ -161,7 +163,7 @@ def run_on_fixtures(
             _send(broker.bootstrap_servers, topic, [fixture_of(entry) for entry in entries])
         runner = Runner(pipeline=tried, bootstrap=broker.bootstrap_servers, make_session=make_session, is_once=True)
         outcome = runner.run()
-        if outcome.state is not State.DONE:
+        if outcome.state is not RunState.DONE:
             raise Failure(f'pipeline "{pipeline.name}" failed on its fixtures: {outcome.message}')
         tables = _tables(tried, make_session())
         names = dict.fromkeys([*output_names(pipeline), *more])
@@ -170,12 +172,12 @@ def run_on_fixtures(
 
 def _moved(pipeline: "Pipeline", folder: Path) -> "Pipeline":
     """Return the same pipeline, with its files in another folder and without retries."""
-    from headrace.spark.pipelines.definition import DeltaSink, ParquetSink, Restart
+    from headrace.spark.pipelines.definition import DeltaSinkDefinition, ParquetSinkDefinition, Restart
 
     def moved(sink: "Sink") -> "Sink":
         return (
             replace(sink, path=str(folder / Path(sink.path).name))
-            if isinstance(sink, ParquetSink | DeltaSink)
+            if isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition)
             else sink
         )
 
@@ -213,16 +215,16 @@ def _read(bootstrap: str, topic: str) -> list[Mapping[str, Any]]:
 
 def _tables(pipeline: "Pipeline", spark: "SparkSession") -> dict[str, list[Mapping[str, Any]]]:
     """Return the rows of table sinks, by the last part of their paths."""
-    from headrace.spark.pipelines.definition import DeltaSink, ParquetSink
+    from headrace.spark.pipelines.definition import DeltaSinkDefinition, ParquetSinkDefinition
 
     spark = spark.newSession()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     found: dict[str, list[Mapping[str, Any]]] = {}
     for sink in pipeline.sinks:
         path = Path(getattr(sink, "path", ""))
-        if isinstance(sink, ParquetSink):
+        if isinstance(sink, ParquetSinkDefinition):
             files = [str(path)] if path.exists() else []
-        elif isinstance(sink, DeltaSink):
+        elif isinstance(sink, DeltaSinkDefinition):
             from deltalake import DeltaTable
 
             is_table = DeltaTable.is_deltatable(str(path))

@@ -1,4 +1,4 @@
-"""Spark reads topics and writes them: the data source `headrace`, from PyPI alone.
+"""The Spark data source `headrace`, which reads and writes topics; it needs nothing outside PyPI.
 
     from headrace.spark import session
 
@@ -6,7 +6,7 @@
     orders = spark.read.format("headrace").option("kafka.bootstrap.servers", "127.0.0.1:9092")
     orders.option("subscribe", "orders").load().show()
 
-A session of one's own serves as well: `pyspark_headrace` makes the format known to every PySpark that has it installed.
+Any other session works too: `pyspark_headrace` registers the format in every PySpark that has it installed.
 """
 
 from importlib import import_module
@@ -22,7 +22,7 @@ _PLACES = {"session": "headrace.spark.session_launcher", "write_lanes": "headrac
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when asked for: Spark imports this package in every planner and worker."""
+    """Import on first use: Spark imports this package in every planner and worker."""
     if name in _PLACES:
         return getattr(import_module(_PLACES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

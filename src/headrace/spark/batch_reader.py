@@ -46,7 +46,7 @@ class BatchReader(DataSourceReader):
         if isinstance(partition, RangePartition):
             return read_range(partition, self._options, self._schema)
         if partition.value is None:
-            return iter(())  # Spark makes one of its own where there are none.
+            return iter(())  # Spark adds a partition of its own if there are none.
         from headrace.spark.scan_plan import ScanPiece
         from headrace.spark.scan_reader import read_piece
 
@@ -54,7 +54,9 @@ class BatchReader(DataSourceReader):
         return read_piece(partition, self._options, self._schema)
 
     def _ranges(self, view: TopicView, seen: TopicsSeen) -> list[OffsetRange]:
-        """Between the two bounds, and no wider than what filters leave; every option is held against all partitions."""
+        """Return the ranges between the two bounds, narrowed by the filters; every option is checked against all
+        partitions.
+        """
         options = self._options
         require_topics(seen, options.selection)
         starting, ending = options.starting or EARLIEST_BOUND, options.ending or LATEST_BOUND
@@ -64,18 +66,18 @@ class BatchReader(DataSourceReader):
         places = {starting.place, ending.place}
         if behind is not None and ("offsets" in places or places == {"time"}):
             raise OptionError(
-                f'options "{starting.option}" and "{ending.option}" contradict each other: {behind} would be read from '
-                f"offset {starts[behind]} to {ends[behind]}"
+                f'options "{starting.option}" and "{ending.option}" contradict each other: {behind} would be '
+                f"read from offset {starts[behind]} to {ends[behind]}"
             )
         chosen = self._bounds.chosen(seen.partitions)
         return ranges_between(starts, {each: ends[each] for each in chosen})
 
 
 class PruningReader(BatchReader):
-    """With `pushdown`: Spark hands over the filters of the query first."""
+    """Used with `pushdown`: Spark passes the filters of the query first."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """All of them come back, for Spark to apply them to the rows as well."""
+        """Return all filters, so that Spark applies them to the rows as well."""
         self._bounds.narrow(filters)
         return filters
 

@@ -1,18 +1,20 @@
-"""The watermark that a micro-batch drops rows by, as a task of the batch finds it in the checkpoint's log.
+"""Read the watermark by which a micro-batch drops rows from the checkpoint's log, within a task of the batch.
 
-In batch N Spark drops what the watermark of batch N-1 has passed. That watermark stands in the log before the batch
-begins, so the source can give it with each row, and a replay of the batch gives the same.
+In batch N Spark drops the rows that are older than the watermark of batch N-1. That watermark is in the log before the
+batch begins, so the source can add it to each row, and a replay of the batch adds the same.
 """
 
 import json
 from pathlib import Path
 
 BATCH_PROPERTY = "streaming.sql.batchId"
-"""Spark tells a task its micro-batch under this name."""
+"""The local property in which Spark passes a task the number of its micro-batch."""
 
 
 def watermark_before(folder: str, batch: int) -> int:
-    """Milliseconds; zero before the second batch. `folder` is Spark's checkpoint, which the executors must reach."""
+    """Return milliseconds; zero before the second batch. `folder` is Spark's checkpoint, which the executors must
+    reach.
+    """
     try:
         metadata = (Path(folder) / "offsets" / str(batch - 1)).read_text(encoding="utf-8").splitlines()[1]
     except FileNotFoundError:
@@ -21,7 +23,7 @@ def watermark_before(folder: str, batch: int) -> int:
 
 
 def watermark_of_task(folder: str) -> int:
-    """For the batch that this process works on; zero where it works on none."""
+    """Return the watermark of the batch that this process works on; zero outside of a batch."""
     from pyspark import TaskContext
 
     task = TaskContext.get()

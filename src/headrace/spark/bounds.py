@@ -1,4 +1,4 @@
-"""Offsets that options stand for: earliest, latest, given ones, or those of a time, for each partition."""
+"""Resolve option values to offsets for each partition: earliest, latest, given offsets, or those of a time."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from headrace.spark.topic_view import NO_OFFSET, TopicView
 
 
 def resolve(bound: Bound, partitions: Sequence[TopicPartition], view: TopicView) -> dict[TopicPartition, int]:
-    """As of now; ends and beginnings are asked for, given offsets are checked against them."""
+    """Resolve the bound now; ends and beginnings are looked up, given offsets are checked against them."""
     if bound.place == "earliest":
         return view.earliest(partitions)
     if bound.place == "latest":
@@ -32,26 +32,26 @@ def _at_times(bound: Bound, partitions: Sequence[TopicPartition], view: TopicVie
     else:
         _require_same(bound, partitions)
         times = dict(bound.offsets)
-    # The end is asked for first: what comes meanwhile lies behind it, and is not passed over.
+    # The end is looked up first: records that arrive meanwhile lie behind it and are not skipped.
     latest = view.latest(times) if bound.else_latest else {}
     found = view.at(times)
     late = sorted(each for each, offset in found.items() if offset == NO_OFFSET)
     if late and not bound.else_latest:
         names = ", ".join(map(str, late))
         raise OptionError(
-            f'option "{bound.option}": no record of {names} is as new as that; choose an earlier time, or set '
-            '"startingOffsetsByTimestampStrategy" to latest'
+            f'option "{bound.option}": {names} has no record at or after that time; choose an earlier time, '
+            'or set "startingOffsetsByTimestampStrategy" to latest'
         )
     return found | {each: latest[each] for each in late}
 
 
 def _require_same(bound: Bound, partitions: Sequence[TopicPartition]) -> None:
-    """Each partition has its offset, and each offset its partition; nothing is begun by guessing."""
+    """Require an offset for each partition and a partition for each offset; a start is never guessed."""
     lacking = sorted(set(partitions) - bound.offsets.keys())
     if lacking:
         raise OptionError(
-            f'option "{bound.option}" says nothing about {", ".join(map(str, lacking))}: name every partition '
-            "(of offsets, -2 stands for earliest and -1 for latest)"
+            f'option "{bound.option}" lacks {", ".join(map(str, lacking))}: name every partition (of offsets, '
+            "-2 stands for earliest and -1 for latest)"
         )
     unknown = sorted(bound.offsets.keys() - set(partitions))
     if unknown:

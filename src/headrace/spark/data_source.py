@@ -1,4 +1,4 @@
-"""The format "headrace" as Spark sees it: options in, schema, readers and writers out."""
+"""The data source "headrace" as Spark uses it: it takes options and provides the schema, readers and writers."""
 
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING
@@ -45,7 +45,7 @@ _TYPES = {
 
 class HeadraceDataSource(DataSource):
     def __init__(self, options: MutableMapping[str, str]) -> None:
-        """Errors raised here are what a user sees at `load()`; those of later calls come wrapped in Spark's own."""
+        """Errors raised here reach the user at `load()`; those of later calls are wrapped in Spark's own errors."""
         super().__init__(options)
         check_version()
         freeze_imports()
@@ -59,7 +59,7 @@ class HeadraceDataSource(DataSource):
         return "headrace"
 
     def schema(self) -> str:
-        """Also asked for where something is written, and by CREATE TABLE, whose options come with each SELECT."""
+        """Return the schema; also called for writes, and by CREATE TABLE, whose options come with each SELECT."""
         if self._source is None:
             return _ddl(DEFAULT_COLUMNS, "BINARY")
         return _ddl(self._source.columns, self._source.values.spark_type)
@@ -70,11 +70,11 @@ class HeadraceDataSource(DataSource):
         freeze_imports()
         given = OptionReader(self.options)
         for name in filter(given.has, STREAM_NAMES):
-            log_once(f'option "{name}" is for streams: a batch read does nothing with it')
+            log_once(f'option "{name}" applies only to streams: leave it out of a batch read')
         return batch_reader(self._source_options(), self._own(schema))
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
-        """What is wrong is told by the reader: an error raised here would be hidden by one of Spark's."""
+        """Return a reader. The reader reports errors itself: an error raised here would be hidden by one of Spark's."""
         from headrace.spark.stream_reader import RefusingReader, StreamReader
 
         try:
@@ -95,18 +95,19 @@ class HeadraceDataSource(DataSource):
     def _source_options(self) -> SourceOptions:
         if self._source is None:
             raise OptionError(
-                'one of the options "subscribe", "subscribePattern" and "assign" is needed to read; in SQL give them '
-                "as in SELECT * FROM t WITH (subscribe = 'orders'), as CREATE TABLE ... OPTIONS does not hand them on"
+                'one of the options "subscribe", "subscribePattern" and "assign" is needed to read; in SQL '
+                "give them as in SELECT * FROM t WITH (subscribe = 'orders'), because CREATE TABLE ... "
+                "OPTIONS does not pass them on"
             )
         return self._source
 
     def _own(self, schema: "StructType") -> "StructType":
-        """A schema given by the user can only be the one that there is."""
+        """Accept a schema from the user only if it is the actual one."""
         names = tuple(schema.fieldNames())
         if names != self._source_options().columns:
             raise OptionError(
-                f"the columns are {', '.join(self._source_options().columns)}, not {', '.join(names)}: leave out "
-                '.schema(...), and use option "schema" for what is in JSON values'
+                f"the columns are {', '.join(self._source_options().columns)}, not {', '.join(names)}: leave "
+                'out .schema(...), and use option "schema" for the fields of JSON values'
             )
         return schema
 

@@ -1,6 +1,6 @@
-"""Filters of a query as bounds on what is read: partitions, offsets, and times from which on.
+"""Turn the filters of a query into bounds on partitions, offsets and start times.
 
-Spark applies every filter again to the rows, so that a bound may be wider than its filter and never narrower.
+Spark applies every filter again to the rows, so a bound may be wider than its filter but never narrower.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ _MILLISECONDS = 1_000
 
 @dataclass(slots=True)
 class Bounds:
-    """What the filters leave; None stands for everything."""
+    """The ranges that the filters allow; None stands for everything."""
 
     topics: frozenset[Any] | None = None
     partitions: frozenset[Any] | None = None
@@ -54,7 +54,7 @@ class Bounds:
             self.end_offset = min(self.end_offset, end)
 
     def _narrow_times(self, values: Sequence[Any]) -> None:
-        """Only from below: records are not in the order of their times, so none is known to be the last."""
+        """Narrow only the lower bound: records are not ordered by time, so no record is known to be the last."""
         if values and all(isinstance(value, datetime) and value.tzinfo is not None for value in values):
             least = int(min(values).timestamp() * _MILLISECONDS) - 1
             self.time_ms_min = max(least, self.time_ms_min or 0)

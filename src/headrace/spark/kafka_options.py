@@ -1,6 +1,7 @@
-"""Options with `kafka.` before them: settings of Kafka's clients, taken over into those of ours or refused by name.
+"""Options with the prefix `kafka.`: translate settings of Kafka's clients to those of this client, or refuse them by
+name.
 
-Java's names of the security settings are understood as far as files are PEM: our client reads no Java key stores.
+Java's names of the security settings are supported for PEM files: this client cannot read Java key stores.
 """
 
 import re
@@ -16,12 +17,12 @@ BOOTSTRAP = "bootstrap.servers"
 
 _SET_BY_SPARK = {
     "auto.offset.reset": 'use "startingOffsets"',
-    "enable.auto.commit": "offsets are kept in Spark's checkpoint",
+    "enable.auto.commit": "Spark keeps the offsets in its checkpoint",
     "key.deserializer": 'keys are bytes; see "valueFormat"',
     "value.deserializer": 'values are bytes; see "valueFormat"',
     "key.serializer": "keys are bytes or text columns",
     "value.serializer": "values are bytes or text columns",
-    "interceptor.classes": "there are no interceptors",
+    "interceptor.classes": "interceptors are not supported",
 }
 
 _RENAMED = {
@@ -39,7 +40,7 @@ _JAAS_MODULES = ("PlainLoginModule", "ScramLoginModule")
 
 
 def client_settings(options: Mapping[str, str]) -> dict[str, Any]:
-    """Kafka's own names of everything under `kafka.`, in a shape that `ClientConfig.from_names` takes."""
+    """Return everything under `kafka.` by Kafka's own names, as `ClientConfig.from_names` accepts it."""
     found: dict[str, Any] = {}
     written: dict[str, str] = {}
     for option, name, value in _given(options):
@@ -47,12 +48,12 @@ def client_settings(options: Mapping[str, str]) -> dict[str, Any]:
             raise OptionError(f'options "{written[name]}" and "{option}" contradict each other: give one of them')
         found[name], written[name] = value, option
     if not str(found.get(BOOTSTRAP) or "").strip():
-        raise OptionError(f'option "{KAFKA_PREFIX}{BOOTSTRAP}" is missing: give host:port of some brokers')
+        raise OptionError(f'option "{KAFKA_PREFIX}{BOOTSTRAP}" is missing: set it to host:port of some brokers')
     return found
 
 
 def _given(options: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
-    """Each setting: the option that it was written as, the client's name of it, and its value."""
+    """Yield each setting: the option as written, the client's name of it, and its value."""
     for given, text in options.items():
         option = given.lower()
         name = option.removeprefix(KAFKA_PREFIX)
@@ -66,7 +67,7 @@ def _given(options: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
 
 
 def checked(kind: type[ClientConfig], settings: Mapping[str, Any], options: Mapping[str, str]) -> ClientConfig:
-    """The config of that kind of client; what it does not know is an error that names the option as it was written."""
+    """Return the config of that kind of client; an unknown setting is an error that names the option as written."""
     try:
         return kind.from_names(settings)
     except InvalidArgument as error:
@@ -77,11 +78,13 @@ def checked(kind: type[ClientConfig], settings: Mapping[str, Any], options: Mapp
         for name in (each.name for each in fields(kind) if "_" in each.name):
             dotted = name.replace("_", ".")
             text = re.sub(rf"\b{name}\b", written.get(dotted, f"{KAFKA_PREFIX}{dotted}"), text)
-        raise OptionError(f'option "{option}" is not taken by this client: {text}') from None
+        raise OptionError(f'option "{option}" is not supported by this client: {text}') from None
 
 
 def _meant_by(text: str, settings: Mapping[str, Any]) -> str:
-    """Which setting a message of the client is about: the one it names first, else one whose value it quotes."""
+    """Return the setting that a message of the client is about: the one it names first, else one whose value it
+    quotes.
+    """
     places = {name: max(text.find(name), text.find(name.replace(".", "_"))) for name in settings}
     named = [name for name in settings if places[name] >= 0]
     quoted = [name for name, value in settings.items() if any(repr(part) in text for part in str(value).split(","))]
@@ -98,17 +101,18 @@ def _translated(name: str, text: str) -> dict[str, Any]:
             raise OptionError(f'option "{KAFKA_PREFIX}{name}" is "{text}": {_PEM_ONLY}')
         return {}
     if name in ("ssl.truststore.location", "ssl.keystore.location") and text.strip().lower().endswith(_JAVA_STORES):
-        raise OptionError(f'option "{KAFKA_PREFIX}{name}" is "{text}", a store of Java: {_PEM_ONLY}')
+        raise OptionError(f'option "{KAFKA_PREFIX}{name}" is "{text}", a Java key store: {_PEM_ONLY}')
     return {_RENAMED.get(name, name): text}
 
 
 def _credentials(text: str) -> dict[str, Any]:
-    """User and password out of the line that Java's clients take."""
+    """Extract user and password from the line that Java's clients use."""
     found = dict(re.findall(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"', text))
     if not any(module in text for module in _JAAS_MODULES) or not {"username", "password"} <= found.keys():
         raise OptionError(
-            f'option "{KAFKA_PREFIX}sasl.jaas.config" is understood for {" and ".join(_JAAS_MODULES)} with username '
-            f"and password; else give {' and '.join(KAFKA_PREFIX + each for each in _SAID_BY_JAAS)}"
+            f'option "{KAFKA_PREFIX}sasl.jaas.config" is supported for {" and ".join(_JAAS_MODULES)} with '
+            "username and password; otherwise set "
+            f"{' and '.join(KAFKA_PREFIX + each for each in _SAID_BY_JAAS)}"
         )
     return {
         "sasl.username": re.sub(r"\\(.)", r"\1", found["username"]),

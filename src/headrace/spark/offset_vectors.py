@@ -1,17 +1,17 @@
-"""Offsets of many partitions as Spark's checkpoint keeps them: the Kafka connector's JSON, and what we add to it.
+"""Offsets of many partitions as Spark's checkpoint stores them: the Kafka connector's JSON with additions.
 
     {"orders": {"0": 23, "1": 42}, "hr:cluster:NkU3OE": {}, "hr:id:orders:6f1e...": {}, "hr:start:orders:1:40": {}}
 
-Every addition is a name without partitions, so that a program which knows the Kafka connector's JSON reads it as it is:
-the progress of a query shows these offsets. No topic is called so: their names have no colons.
+Every addition is a topic name without partitions, so that programs for the Kafka connector's JSON can read it:
+the progress of a query shows these offsets. No real topic has such a name, because topic names have no colons.
 
-`hr:id` are the ids of the topics, so that one made again is noticed, and `hr:cluster` that of their cluster. `hr:start`
-says where partitions begin that the offset before does not have: all of them in the first batch, later those that were
-added. It is in the end of a batch, because Spark asks for the initial offset more than once and keeps none of the
-answers; so a replay begins where the first try did. `hr:source` is the name of the stream, where it was given one:
-Spark's log has the offsets of several streams without their names, and of one that is used twice two times.
+`hr:id` are the topic ids, which reveal a recreated topic, and `hr:cluster` is the id of their cluster. `hr:start`
+is the start of partitions that the offset before does not have: all of them in the first batch, later those that were
+added. It is in the end of a batch, because Spark requests the initial offset more than once and keeps none of the
+results; so a replay begins where the first attempt did. `hr:source` is the name of the stream, if it has one:
+Spark's log has the offsets of several streams without their names, and twice those of a stream that is used twice.
 
-Checkpoints of before had `hr:ids` and `hr:start` as mappings and `hr:source` as a text; they are read too.
+Older checkpoints have `hr:ids` and `hr:start` as mappings and `hr:source` as a string; they are read too.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -27,8 +27,8 @@ OLD_IDS_KEY, OLD_START_KEY, OLD_SOURCE_KEY = "hr:ids", "hr:start", "hr:source"
 OffsetVector = Mapping[TopicPartition, int]
 
 
-class CheckpointError(ValueError):
-    """An offset in the checkpoint that no source of this kind has written, or that cannot be continued."""
+class CheckpointOffsetError(ValueError):
+    """The checkpoint has an offset that this kind of source did not write, or that cannot be continued."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class StreamOffset:
 
 
 def initial_offset() -> dict[str, Any]:
-    """Stands for "not decided yet": the same at each call."""
+    """A constant that stands for "not decided yet"."""
     return {OLD_START_KEY: {}}
 
 
@@ -50,7 +50,7 @@ def is_initial(tree: object) -> bool:
 
 
 def to_json(offset: StreamOffset) -> dict[str, Any]:
-    """In one order, for Spark compares offsets by their text."""
+    """Encode in a fixed order, because Spark compares offsets by their text."""
     tree: dict[str, Any] = _by_topic(offset.ends)
     names = [f"{ID_PREFIX}{topic}:{each}" for topic, each in sorted(offset.topic_ids.items())]
     names += [
@@ -62,7 +62,7 @@ def to_json(offset: StreamOffset) -> dict[str, Any]:
 
 
 def from_json(tree: Mapping[str, Any]) -> StreamOffset:
-    """Also what Spark's Kafka connector wrote."""
+    """Decode an offset, including one that Spark's Kafka connector wrote."""
     try:
         ids = {str(topic): str(each) for topic, each in dict(tree.get(OLD_IDS_KEY, {})).items()}
         for rest in _after(tree, ID_PREFIX):
@@ -73,16 +73,16 @@ def from_json(tree: Mapping[str, Any]) -> StreamOffset:
             starts[TopicPartition(topic, int(partition))] = int(begin)
         ends = _vector({topic: inner for topic, inner in tree.items() if not topic.startswith(RESERVED)})
     except (TypeError, ValueError, AttributeError):
-        raise CheckpointError(
-            f"the checkpoint has an offset that is not one of topics: {str(tree)[:200]}; is it the checkpoint of "
-            'another query? give this one its own "checkpointLocation"'
+        raise CheckpointOffsetError(
+            f"the checkpoint has an offset that is not a mapping of topics: {str(tree)[:200]}; it may be the "
+            'checkpoint of another query: give this one its own "checkpointLocation"'
         ) from None
     cluster = next(_after(tree, CLUSTER_PREFIX), None)
     return StreamOffset(ends=ends, topic_ids=ids, starts=starts, source=source_of(tree), cluster=cluster)
 
 
 def source_of(tree: Mapping[str, Any]) -> str | None:
-    """The name of the stream that an offset is of; None where it was given none."""
+    """Return the name of the stream that an offset belongs to; None if it has none."""
     found: str | None = tree.get(OLD_SOURCE_KEY)
     return found if found is not None else next(_after(tree, SOURCE_PREFIX), None)
 
@@ -92,12 +92,12 @@ def _after(tree: Mapping[str, Any], prefix: str) -> Iterator[str]:
 
 
 def ranges_text(ranges: Iterable[tuple[TopicPartition, int, int]]) -> str:
-    """Ranges of offsets in words: "orders-0 offsets 5 to 9"."""
+    """Format ranges of offsets: "orders-0 offsets 5 to 9"."""
     return ", ".join(f"{partition} offsets {begin} to {end - 1}" for partition, begin, end in ranges)
 
 
 def ends_text(ends: OffsetVector, topics: Collection[str]) -> str:
-    """The ends of these topics in words: "orders-0 offset 9"."""
+    """Format the ends of these topics: "orders-0 offset 9"."""
     return ", ".join(f"{each} offset {ends[each] - 1}" for each in sorted(ends) if each.topic in topics)
 
 

@@ -1,4 +1,4 @@
-"""The names of all options of the format, in the case a user writes them: Spark hands them over in small letters."""
+"""The names of all options of the format, in their documented case: Spark passes them in lower case."""
 
 from collections.abc import Iterable, Mapping
 
@@ -6,7 +6,7 @@ from headrace.model.nearest_names import nearest_of, question
 
 KAFKA_PREFIX = "kafka."
 TABLE_PREFIX = "option."
-"""What Spark puts before the OPTIONS of a CREATE TABLE, beside the options as they are."""
+"""The prefix that Spark adds to copies of the OPTIONS of a CREATE TABLE."""
 
 SOURCE_NAMES = (
     "subscribe",
@@ -49,18 +49,18 @@ OWN_SOURCE_NAMES = (
 )
 
 STREAM_NAMES = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger", "commitGroup")
-"""What a batch read takes and does nothing with, as Spark's Kafka connector does with the first three."""
+"""Options that a batch read accepts and ignores, as Spark's Kafka connector does with the first three."""
 
 SINK_NAMES = ("topic", "delivery", "sinkName", "idempotenceKey", "idempotenceBatchId", "lanes")
 
 BOTH_NAMES = ("bootstrap.servers", "includeHeaders")
-"""For reads and writes; of a write the second says nothing, as in Spark's Kafka connector."""
+"""For reads and writes; a write ignores the second, as in Spark's Kafka connector."""
 
 SPARK_NAMES = (
     *("path", "queryName", "checkpointLocation", "outputMode"),
     *("comment", "collation", "location", "provider", "owner", "external", "is_managed_location"),
 )
-"""What Spark itself adds: to queries, and to tables of its catalog."""
+"""Options that Spark itself adds: to queries, and to tables of its catalog."""
 
 KNOWN_NAMES = (*SOURCE_NAMES, *OWN_SOURCE_NAMES, *SINK_NAMES, *SPARK_NAMES)
 
@@ -69,19 +69,19 @@ RENAMED = {"idempotenceEpoch": "idempotenceBatchId"}
 
 
 class OptionError(ValueError):
-    """An option that is missing, unknown, wrong, or contradicts another; the message names it and what to do."""
+    """An option is missing, unknown, invalid, or contradicts another; the message names it and what to do."""
 
 
 def check_names(options: Mapping[str, str]) -> None:
-    """Refuse the first name that nobody knows; those with `kafka.` are looked at by those who pass them on."""
+    """Refuse the first unknown name; those with `kafka.` are checked where they are passed on."""
     refuse_renamed(options)
     known = {name.lower(): name for name in KNOWN_NAMES}
     for name in options:
         if name.lower().startswith(TABLE_PREFIX):
             raise OptionError(
-                "a table does not keep options, as Spark does not hand them to a Python source that is read: write "
-                "CREATE TABLE t USING headrace, and SELECT * FROM t WITH (subscribe = 'orders', ...), or use CREATE "
-                "TEMPORARY VIEW t USING headrace OPTIONS (...)"
+                "a table does not keep options, because Spark does not pass them to a Python source that is "
+                "read: write CREATE TABLE t USING headrace, and SELECT * FROM t WITH (subscribe = 'orders', "
+                "...), or use CREATE TEMPORARY VIEW t USING headrace OPTIONS (...)"
             )
         if name.lower() not in known and not name.lower().startswith(KAFKA_PREFIX):
             raise OptionError(f'unknown option "{name}" of format "headrace"{suggestion(name, known.values())}')
@@ -96,7 +96,7 @@ def refuse_renamed(options: Iterable[str]) -> None:
 
 
 def refuse_names(options: Iterable[str], foreign: Iterable[str], why: str) -> None:
-    """Names that mean something elsewhere and nothing here are refused too: whoever gave them wanted something."""
+    """Refuse names that have a meaning elsewhere and none here: the user expected an effect."""
     by_letters = {each.lower(): each for each in foreign if each not in BOTH_NAMES}
     for name in options:
         if name.lower() in by_letters:
@@ -104,6 +104,6 @@ def refuse_names(options: Iterable[str], foreign: Iterable[str], why: str) -> No
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """The nearest right name, in its right case, as the end of a message."""
+    """Return the nearest valid name, in its documented case, as the end of a message."""
     nearest = nearest_of(name, known)
     return f": {question(nearest)}" if nearest is not None else "; the guide of the Spark source lists them"

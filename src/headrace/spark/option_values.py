@@ -1,4 +1,4 @@
-"""Option texts as values: numbers, yes and no, durations, choices, and offsets of partitions as JSON."""
+"""Parse option values: numbers, booleans, durations, choices, and offsets of partitions as JSON."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _DURATION_MS = {"ms": 1, "": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_6
 
 
 class OptionReader:
-    """The options of one source: taken by name, whatever the case."""
+    """The options of one source, looked up by name in any case."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = {name.lower(): value for name, value in options.items()}
@@ -33,7 +33,7 @@ class OptionReader:
         if found is None:
             return None
         if not re.fullmatch(r"-?\d{1,19}", found) or not least <= int(found) <= INT64_MAX:
-            raise OptionError(f'option "{name}" is a whole number of at least {least}, not "{found}"')
+            raise OptionError(f'option "{name}" must be a whole number of at least {least}, not "{found}"')
         return int(found)
 
     def truth(self, name: str, *, default: bool) -> bool:
@@ -41,7 +41,7 @@ class OptionReader:
         if found is None:
             return default
         if found.lower() not in ("true", "false"):
-            raise OptionError(f'option "{name}" is true or false, not "{found}"')
+            raise OptionError(f'option "{name}" must be true or false, not "{found}"')
         return found.lower() == "true"
 
     def choice(self, name: str, choices: tuple[str, ...], *, default: str) -> str:
@@ -49,7 +49,7 @@ class OptionReader:
         if found is None:
             return default
         if found.lower() not in choices:
-            raise OptionError(f'option "{name}" is one of {", ".join(choices)}, not "{found}"')
+            raise OptionError(f'option "{name}" must be one of {", ".join(choices)}, not "{found}"')
         return found.lower()
 
     def duration_ms(self, name: str, *, default_ms: int) -> int:
@@ -58,7 +58,7 @@ class OptionReader:
             return default_ms
         match = re.fullmatch(r"(\d{1,12})\s*([a-z]*)", found.lower())
         if match is None or match[2] not in _DURATION_MS:
-            raise OptionError(f'option "{name}" is a duration such as 500ms, 10s, 15m or 1h, not "{found}"')
+            raise OptionError(f'option "{name}" must be a duration such as 500ms, 10s, 15m or 1h, not "{found}"')
         return int(match[1]) * _DURATION_MS[match[2]]
 
     def numbers_by_partition(self, name: str, *, least: int) -> dict[TopicPartition, int] | None:
@@ -71,13 +71,15 @@ class OptionReader:
         numbers: dict[TopicPartition, int] = {}
         for topic, inner in tree.items():
             if not isinstance(inner, dict):
-                raise OptionError(f'option "{name}" is {example}; topic "{topic}" has no object of partitions')
+                raise OptionError(f'option "{name}" must be {example}; topic "{topic}" has no object of partitions')
             for index, number in inner.items():
                 if not re.fullmatch(r"\d{1,9}", index) or type(number) is not int or not least <= number <= INT64_MAX:
-                    raise OptionError(f'option "{name}" is {example}; "{index}": {json.dumps(number)} is not that')
+                    raise OptionError(
+                        f'option "{name}" must be {example}; "{index}": {json.dumps(number)} is not valid'
+                    )
                 numbers[TopicPartition(topic, int(index))] = number
         if not numbers:
-            raise OptionError(f'option "{name}" names no partition: it is {example}')
+            raise OptionError(f'option "{name}" names no partition: it must be {example}')
         return numbers
 
     def partitions(self, name: str) -> tuple[TopicPartition, ...] | None:
@@ -89,10 +91,10 @@ class OptionReader:
         tree = _parsed(name, found, example)
         for topic, indexes in tree.items():
             if not isinstance(indexes, list) or not all(type(each) is int and each >= 0 for each in indexes):
-                raise OptionError(f'option "{name}" is {example}; topic "{topic}" has no list of partitions')
+                raise OptionError(f'option "{name}" must be {example}; topic "{topic}" has no list of partitions')
         chosen = {TopicPartition(topic, index) for topic, indexes in tree.items() for index in indexes}
         if not chosen:
-            raise OptionError(f'option "{name}" names no partition: it is {example}')
+            raise OptionError(f'option "{name}" names no partition: it must be {example}')
         return tuple(sorted(chosen))
 
 
@@ -102,5 +104,5 @@ def _parsed(name: str, text: str, example: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         tree = None
     if not isinstance(tree, dict):
-        raise OptionError(f'option "{name}" is {example}, not {text}')
+        raise OptionError(f'option "{name}" must be {example}, not {text}')
     return tree

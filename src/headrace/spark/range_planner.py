@@ -1,4 +1,4 @@
-"""Which ranges of offsets a batch reads, decided from vectors of offsets alone: the same arguments, the same plan."""
+"""Plan the offset ranges of a batch from offset vectors alone: the same arguments give the same plan."""
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -15,14 +15,14 @@ class OffsetRange(NamedTuple):
 
 
 def ranges_between(starts: OffsetVector, ends: OffsetVector) -> list[OffsetRange]:
-    """What lies between the two, by partition; where a start is behind its end there is nothing."""
+    """Return the ranges between the two vectors, by partition; empty where a start is after its end."""
     return [OffsetRange(each, starts[each], ends[each]) for each in sorted(ends) if starts[each] < ends[each]]
 
 
 def split_ranges(
     ranges: Iterable[OffsetRange], *, partitions_min: int | None, records_max: int | None
 ) -> list[OffsetRange]:
-    """Ranges cut into pieces of about equal size: of at most so many records, and at least so many altogether."""
+    """Split ranges into pieces of about equal size, with a record limit per piece and a least number of pieces."""
     whole = list(ranges)
     if records_max is not None:
         whole = [piece for each in whole for piece in _cut(each, -(-(each.end - each.begin) // records_max))]
@@ -44,9 +44,9 @@ def _cut(whole: OffsetRange, count: int) -> list[OffsetRange]:
 
 
 def limited(starts: OffsetVector, ends: OffsetVector, *, offsets_max: int) -> dict[TopicPartition, int]:
-    """Ends that are at most so many offsets away altogether; each partition has its share of what is waiting.
+    """Limit the total distance to the ends; each partition gets its share of the waiting offsets.
 
-    A share is at least one offset, so that the sum may be above the limit by as many as there are partitions.
+    A share is at least one offset, so the sum may exceed the limit by the number of partitions.
     """
     sizes = {each: max(0, ends[each] - starts[each]) for each in ends}
     total = sum(sizes.values())
@@ -55,7 +55,7 @@ def limited(starts: OffsetVector, ends: OffsetVector, *, offsets_max: int) -> di
     reduced: dict[TopicPartition, int] = {}
     for partition, size in sizes.items():
         share = offsets_max * size // total
-        # Without this, a partition with little waiting would be passed over for ever.
+        # Without this, a partition with few waiting offsets would be starved for ever.
         share = max(share, 1 if size else 0)
         reduced[partition] = min(ends[partition], starts[partition] + share) if size else ends[partition]
     return reduced
@@ -64,7 +64,7 @@ def limited(starts: OffsetVector, ends: OffsetVector, *, offsets_max: int) -> di
 def offsets_within(
     starts: OffsetVector, ends: OffsetVector, bytes_per_offset: Mapping[TopicPartition, float], *, bytes_max: int
 ) -> dict[TopicPartition, int]:
-    """Ends that are at most so many bytes away altogether, by the average size of an offset in each partition."""
+    """Limit the total bytes to the ends, by the average size of an offset in each partition."""
     sizes = {each: max(0, ends[each] - starts[each]) * bytes_per_offset.get(each, 0.0) for each in ends}
     total = sum(sizes.values())
     if total <= bytes_max:

@@ -1,4 +1,4 @@
-"""What an executor does: fetch a range of offsets and give its rows as Arrow batches, without an object per row."""
+"""Read a range of offsets on an executor: fetch it and return its rows as Arrow batches, without an object per row."""
 
 import atexit
 import os
@@ -10,7 +10,7 @@ from uuid import UUID
 from pyspark.sql.datasource import InputPartition
 
 from headrace.model.ids import TopicPartition
-from headrace.spark.data_loss import lost_text, settle_loss
+from headrace.spark.data_loss import handle_loss, lost_text
 from headrace.spark.range_planner import OffsetRange
 from headrace.spark.source_options import SourceOptions
 from headrace.spark.workers import freeze_imports
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from headrace.wire.columns.native import Helper
 
 DECODER_VARIABLE = "HEADRACE_DECODER"
-"""Set to numpy, an executor does without the compiled helper."""
+"""If set to numpy, an executor does not use the compiled helper."""
 
 FETCHERS_MAX = 4
-"""Connections kept by a Python worker, for as many different options."""
+"""Connections kept by a Python worker, one per set of options."""
 
 PARTITION_FETCH_BYTES = 8 * 1024 * 1024
-"""How much is asked for at once unless `kafka.max.partition.fetch.bytes` says it."""
+"""Bytes fetched at a time unless `kafka.max.partition.fetch.bytes` is set."""
 
 _fetchers: dict[tuple[Any, ...], "RawFetcher"] = {}
-"""Python workers are used again by later tasks, and so are their connections."""
+"""Later tasks reuse Python workers, and so their connections."""
 
 
 class RangePartition(InputPartition):
     def __init__(self, wanted: OffsetRange, topic_id: str = "") -> None:
-        """The id, where it is known, is that of the topic for which the range was planned."""
+        """The id, if known, is that of the topic for which the range was planned."""
         super().__init__(tuple(wanted))
         self.wanted = wanted
         self.topic_id = topic_id
@@ -46,7 +46,7 @@ class RangePartition(InputPartition):
 def read_range(
     partition: RangePartition, options: SourceOptions, schema: "StructType"
 ) -> "Iterator[pyarrow.RecordBatch]":
-    """The rows of the range; what of it is not there any more is a loss, and the policy decides."""
+    """Yield the rows of the range; missing records are a loss, and the policy decides."""
     from headrace.client.core.partition_reader import AbortedTransactions
     from headrace.client.errors import DeadlineExceeded, OffsetOutOfRange, TopicRecreated
     from headrace.spark.rows import RowMaker
@@ -76,19 +76,19 @@ def read_range(
                 begin = piece.end
             return
         except DeadlineExceeded as error:
-            raise DeadlineExceeded(f'{error} (option "kafkaConsumer.pollTimeoutMs" says how long)') from error
+            raise DeadlineExceeded(f'{error} (the time limit is option "kafkaConsumer.pollTimeoutMs")') from error
         except OffsetOutOfRange:
             first = _first_left(wanted, begin, options)
-            settle_loss(lost_text([(wanted.partition, begin, first)]), options)
+            handle_loss(lost_text([(wanted.partition, begin, first)]), options)
             begin = first
         except TopicRecreated:
             why = "the topic was deleted and created again while they were read"
-            settle_loss(lost_text([(wanted.partition, begin, wanted.end)], why), options)
+            handle_loss(lost_text([(wanted.partition, begin, wanted.end)], why), options)
             return
 
 
 def _first_left(wanted: OffsetRange, begin: int, options: SourceOptions) -> int:
-    """The first offset of the range that can be read, or its end."""
+    """Return the first offset of the range that can be read, or its end."""
     from headrace.spark.topic_view import TopicView
 
     view = TopicView(options)
@@ -113,14 +113,14 @@ def _fetcher(settings: Mapping[str, Any]) -> "RawFetcher":
 
 @atexit.register
 def close_fetchers() -> None:
-    """This process ends."""
+    """Close the connections when the process ends."""
     for key in [key for key in _fetchers if key[0] == os.getpid()]:
         _fetchers.pop(key).close()
 
 
 @cache
 def decoder_helper() -> "Helper | None":
-    """The compiled helper, where it was built and is not declined."""
+    """Return the compiled helper, if it was built and is not disabled."""
     from headrace.wire.columns.native import load
 
     return None if os.environ.get(DECODER_VARIABLE) == "numpy" else load()

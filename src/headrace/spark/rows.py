@@ -1,4 +1,4 @@
-"""Rows of a DataFrame out of decoded records: the columns that were asked for, as Arrow arrays."""
+"""Build rows of a DataFrame from decoded records: the requested columns, as Arrow arrays."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ _arrow: Any = pyarrow
 
 
 class BadRecord(RuntimeError):
-    """A value that is not of the format asked for, where the policy is to fail."""
+    """A value is not of the requested format, and the policy is to fail."""
 
 
 class RowMaker:
@@ -55,8 +55,8 @@ class RowMaker:
         if values.failures and self._bad_records == "fail":
             row, reason = min(values.failures.items())
             raise BadRecord(
-                f"the value of {partition} at offset {decoded.places.offset[row]} is not {self._kind}: {reason}; set "
-                'option "onBadRecord" to drop or column to go on'
+                f"the value of {partition} at offset {decoded.places.offset[row]} is not {self._kind}: "
+                f'{reason}; set option "onBadRecord" to drop or column to continue'
             )
         return raw, values
 

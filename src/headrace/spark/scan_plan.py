@@ -1,4 +1,4 @@
-"""Which parts of a batch read are taken from segment files, and which from the broker, at one vector of offsets."""
+"""Decide which parts of a batch read come from segment files and which from the broker, at one vector of offsets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -20,12 +20,11 @@ from headrace.spark.range_reader import RangePartition
 from headrace.spark.source_options import SourceOptions
 
 PIECE_BYTES = 128 * 1024 * 1024
-"""About how much of the files one task reads, as Spark has it for files of its own; small segments are put together,
-large ones cut."""
+"""Target bytes of files per task, as Spark uses for its own files; small segments are combined, large ones split."""
 
 
 class FilePart(NamedTuple):
-    """The offsets that are wanted of one segment file."""
+    """The wanted offsets of one segment file."""
 
     segment: ScanSegment
     begin: int
@@ -33,7 +32,7 @@ class FilePart(NamedTuple):
 
 
 class FilePlace(NamedTuple):
-    """Where the files of a partition are, and what must be true there."""
+    """Where the files of a partition are, and the identity that they must have."""
 
     cluster_id: str
     directory: str
@@ -43,11 +42,11 @@ class FilePlace(NamedTuple):
     aborted: tuple[AbortedRange, ...]
     leases: tuple[ScanLease, ...]
     planned_s: float
-    """When the leases began, by the clock of the machine that planned."""
+    """When the leases began, by the clock of the planning machine."""
 
 
 class ScanPiece(InputPartition):
-    """For one task: parts of files that follow each other. The same range can be had from the broker."""
+    """Consecutive parts of files for one task. The broker can serve the same range."""
 
     def __init__(self, wanted: OffsetRange, place: FilePlace, parts: tuple[FilePart, ...]) -> None:
         super().__init__(tuple(wanted))
@@ -57,7 +56,7 @@ class ScanPiece(InputPartition):
 
 
 def client_config(options: SourceOptions) -> AdminConfig:
-    """The same brokers and the same security, for questions."""
+    """Return a client config with the same brokers and the same security."""
     config = ConsumerConfig.from_names(options.settings)
     return AdminConfig(**{each.name: getattr(config, each.name) for each in fields(ClientConfig)})
 
@@ -65,7 +64,7 @@ def client_config(options: SourceOptions) -> AdminConfig:
 def plan_scan(
     ranges: Sequence[OffsetRange], options: SourceOptions, topic_ids: Mapping[str, str]
 ) -> list[InputPartition]:
-    """Files where the broker gives them, and the broker for all else; the ids are of the topics that were seen."""
+    """Plan files where the broker shares them, and the broker for the rest; the ids are of the topics seen earlier."""
     manifest = _manifest(ranges, options)
     planned = _planned(ranges, manifest, options, topic_ids, options.partition_records_max)
     least = options.partitions_min or 0
@@ -88,7 +87,7 @@ def _planned(
         topic_id = topic_ids.get(wanted.partition.topic, "")
         scanned = found.get(wanted.partition)
         if scanned is not None and topic_id not in ("", str(UUID(bytes=scanned.topic_id))):
-            scanned = None  # It was deleted and created again in between: whoever reads the range says so.
+            scanned = None  # The topic was deleted and created again in between; the reader of the range reports it.
         parts = _parts(wanted, scanned, with_open=options.scan == "direct") if scanned is not None else []
         if manifest is not None and scanned is not None and parts:
             planned += _pieces(wanted.partition, _place(manifest, scanned), parts, records_max)
@@ -103,13 +102,17 @@ def _manifest(ranges: Sequence[OffsetRange], options: SourceOptions) -> ScanMani
     with Scans(config=client_config(options)) as scans:
         try:
             if not scans.supported():
-                log_once(f'option "scan" is {options.scan}, but this broker gives no files: reading through it')
+                log_once(
+                    f'option "scan" is {options.scan}, but this broker does not share its files; reading '
+                    "through the broker"
+                )
                 return None
             isolation = IsolationLevel[options.isolation.upper()]
             return scans.scan_manifest([each.partition for each in ranges], isolation_level=isolation)
         except ClientError as error:
             log_once(
-                f'option "scan" is {options.scan}, but the files are not given ({error}): reading through the broker'
+                f'option "scan" is {options.scan}, but the files are not available ({error}); reading through '
+                "the broker"
             )
             return None
 
@@ -129,7 +132,7 @@ def _place(manifest: ScanManifest, scanned: ScanPartition) -> FilePlace:
 
 
 def _parts(wanted: OffsetRange, scanned: ScanPartition, *, with_open: bool) -> list[FilePart]:
-    """What of the range is in files; of the segment that is still written to only if that is wanted."""
+    """Return the parts of the range in files; parts of the active segment only if requested."""
     parts: list[FilePart] = []
     for segment in sorted(scanned.segments):
         begin = max(wanted.begin, segment.base_offset, scanned.start_offset)
@@ -140,7 +143,7 @@ def _parts(wanted: OffsetRange, scanned: ScanPartition, *, with_open: bool) -> l
 
 
 def _left(wanted: OffsetRange, parts: Sequence[FilePart]) -> list[OffsetRange]:
-    """The ranges that no file part covers."""
+    """Return the ranges that no file part covers."""
     left: list[OffsetRange] = []
     begin = wanted.begin
     for part in parts:
@@ -191,6 +194,6 @@ def _cut(part: FilePart, records_max: int | None) -> list[FilePart]:
 
 
 def _bytes(part: FilePart) -> int:
-    """About: as if all records of the segment were of one size."""
+    """Estimate the bytes, as if all records of the segment had one size."""
     segment = part.segment
     return segment.size_bytes * (part.end - part.begin) // max(1, segment.end_offset - segment.base_offset)

@@ -1,7 +1,7 @@
-"""What an executor does with a piece of a scan: check that the files are the ones meant, and decode them.
+"""Read a piece of a scan on an executor: check that the files are the intended ones, and decode them.
 
-Whatever is not as the manifest says, a file that is not there, another cluster's directory, an older lease: the range
-is then read through the broker, with one line that says why. The rows are the same.
+If anything differs from the manifest (a missing file, a directory of another cluster, an older lease), the range is
+read through the broker, and one log line says why. The rows are the same.
 """
 
 import os
@@ -41,27 +41,27 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 CHUNK_BYTES = 4 * 1024 * 1024
-"""Read at a time; a larger batch is read as a whole."""
+"""Bytes read at a time; a larger batch is read as a whole."""
 RENEW_S = 120.0
-"""How often a worker that reads files tells the broker so; its leases are some times as long."""
+"""Interval at which a worker that reads files renews the leases, which last several times as long."""
 LEASES_KNOWN_MAX = 100
 TEXT_BYTES_MAX = 64 * 1024
 
 _renewed_s: dict[tuple[ScanLease, ...], float] = {}
-"""When this worker last renewed the leases of a job: most pieces are read in far less time than that."""
+"""When this worker last renewed the leases of a job: most pieces take far less time to read."""
 _LENGTH = Struct(">i")
 _INDEX_ENTRY = Struct(">II")
 
 
 class FileRefused(Exception):
-    """A file that is not, or not any more, the one of the manifest."""
+    """A file is not, or no longer, the one of the manifest."""
 
 
 class Chunk(NamedTuple):
     batches: memoryview
-    """Whole ones, one behind the other."""
+    """Consecutive whole batches."""
     end_offset: int
-    """Behind the last of them."""
+    """The offset after the last of them."""
 
 
 def read_piece(piece: ScanPiece, options: SourceOptions, schema: "StructType") -> "Iterator[pyarrow.RecordBatch]":
@@ -88,25 +88,27 @@ def read_piece(piece: ScanPiece, options: SourceOptions, schema: "StructType") -
                 done = max(done, min(chunk.end_offset, part.end))
             done = part.end
     except (FileRefused, OSError, CorruptFile) as error:
-        log_once(f"a scan reads through the broker: {error}")
+        log_once(f"reading through the broker instead of from files: {error}")
         left = OffsetRange(piece.wanted.partition, done, piece.wanted.end)
         meant = str(UUID(bytes=piece.place.topic_id))
         yield from read_range(RangePartition(left, meant), options, schema)
 
 
 def check_place(place: FilePlace) -> None:
-    """The directory is of this cluster and the one named, and the folder is of this topic."""
+    """Check that the directory is the named one of this cluster, and that the folder is of this topic."""
     properties = decode_properties(_text(Path(place.directory, META_PROPERTIES)))
     found = properties.get("cluster.id"), properties.get("directory.id")
     if found != (place.cluster_id, place.directory_id):
-        raise FileRefused(f"{place.directory} is not the log directory of this broker, but one with the same name")
+        raise FileRefused(
+            f"{place.directory} is not the log directory of this broker, but another one with the same path"
+        )
     topic_id = decode_partition_metadata(_text(Path(place.directory, place.folder, PARTITION_METADATA)))
     if topic_id != place.topic_id:
-        raise FileRefused(f"{place.folder} is of another topic with the same name")
+        raise FileRefused(f"{place.folder} belongs to another topic with the same name")
 
 
 def hides_aborted(aborted: tuple[AbortedRange, ...]) -> Callable[[memoryview, HeaderFields], bool]:
-    """Markers, and what aborted transactions wrote."""
+    """Return whether to skip a batch: markers, and batches of aborted transactions."""
     by_producer: dict[int, list[tuple[int, int]]] = {}
     for each in aborted:
         by_producer.setdefault(each.producer_id, []).append((each.first_offset, each.last_offset))
@@ -123,12 +125,12 @@ def hides_aborted(aborted: tuple[AbortedRange, ...]) -> Callable[[memoryview, He
 
 
 def _chunks(folder: Path, part: FilePart) -> Iterator[Chunk]:
-    """The batches of the segment, from the one with the first wanted offset on."""
+    """Yield the batches of the segment, from the one with the first wanted offset on."""
     segment = part.segment
     with (folder / segment.file_name).open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         if size < segment.size_bytes:
-            raise FileRefused(f"{segment.file_name} has {size} bytes where {segment.size_bytes} are promised")
+            raise FileRefused(f"{segment.file_name} has {size} bytes, but the manifest lists {segment.size_bytes}")
         _check_first(file.fileno(), part)
         at = _position(folder, part)
         while at < segment.size_bytes:
@@ -149,7 +151,7 @@ def _check_first(file: int, part: FilePart) -> None:
 
 
 def _whole_batches(file: int, at: int, end: int) -> Chunk:
-    """As many as fit into a chunk, at least one."""
+    """Return as many batches as fit into a chunk, at least one."""
     wanted = min(CHUNK_BYTES, end - at)
     while True:
         view = memoryview(os.pread(file, wanted, at))
@@ -165,12 +167,12 @@ def _whole_batches(file: int, at: int, end: int) -> Chunk:
             fields = HEADER.unpack_from(view, last)
             return Chunk(view[:whole], fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] + 1)
         if not HEADER_SIZE <= place <= end - at or len(view) < wanted:
-            raise FileRefused(f"the batch at byte {at} is cut off")
+            raise FileRefused(f"the batch at byte {at} is truncated")
         wanted = place
 
 
 def _position(folder: Path, part: FilePart) -> int:
-    """Where to begin in the file: by the index beside it, at or before the first wanted offset."""
+    """Return where to begin in the file: by its index, at or before the first wanted offset."""
     base = part.segment.base_offset
     if part.begin == base:
         return 0
@@ -191,9 +193,9 @@ def _position(folder: Path, part: FilePart) -> int:
 
 
 def _keep_leases(place: FilePlace, options: SourceOptions) -> None:
-    """Keep the files where they are for as long as the job reads, however short its pieces are.
+    """Renew the leases of the files for as long as the job reads, however short its pieces are.
 
-    A lease that is over is no harm to a file that is open; the next one is found to be missing.
+    A lost lease does not affect an open file; the next file is then found to be missing.
     """
     now_s = time()
     if now_s - _renewed_s.get(place.leases, place.planned_s) < RENEW_S:
@@ -208,7 +210,7 @@ def _keep_leases(place: FilePlace, options: SourceOptions) -> None:
         with Scans(config=client_config(options)) as scans:
             scans.renew(ScanManifest(place.cluster_id, place.leases, ()))
     except ClientError as error:
-        log_once(f"the lease of a scan was not renewed: {error}")
+        log_once(f"the lease of a scan could not be renewed: {error}")
 
 
 def _text(path: Path) -> bytes:

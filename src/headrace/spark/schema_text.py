@@ -1,4 +1,4 @@
-"""Schemas as Spark's DDL writes them (`id STRING NOT NULL, tags ARRAY<STRING>`), read without Spark."""
+"""Parse schemas in Spark's DDL (`id STRING NOT NULL, tags ARRAY<STRING>`) without Spark."""
 
 import re
 from typing import NamedTuple
@@ -23,17 +23,17 @@ _TOKEN = re.compile(
 class SchemaField(NamedTuple):
     name: str
     type: str
-    """As Spark's DDL writes it."""
+    """In Spark's DDL."""
     is_required: bool
 
 
 def parse_schema(text: str) -> tuple[SchemaField, ...]:
-    """The top fields; ValueError says what is wrong."""
+    """Return the top-level fields; ValueError says what is wrong."""
     return _Parser(text).schema()
 
 
 def ddl_of(fields: tuple[SchemaField, ...], separator: str = " ") -> str:
-    """For Spark. Without NOT NULL, which it does not check: the compiled query does."""
+    """Return DDL for Spark. NOT NULL is left out, because Spark does not check it; the compiled query does."""
     return ", ".join(f"`{field.name.replace('`', '``')}`{separator}{field.type}" for field in fields)
 
 
@@ -47,7 +47,7 @@ class _Parser:
         names = [field.name.lower() for field in fields]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f'field "{name}" is there twice')
+                raise ValueError(f'field "{name}" is defined twice')
         return fields
 
     def _fields(self, *, end: str, separator: str, depth: int = 0) -> tuple[SchemaField, ...]:
@@ -89,7 +89,7 @@ class _Parser:
         if not kind or kind in ",<>(":
             raise ValueError(f'field "{name}" has no type: write `{name} STRING` for example')
         if kind not in _PLAIN:
-            raise ValueError(f'field "{name}": there is no type "{kind}": {guess(kind, (*_PLAIN, *_NESTED))}')
+            raise ValueError(f'field "{name}": unknown type "{kind}": {guess(kind, (*_PLAIN, *_NESTED))}')
         if self._peek() == "(":
             sizes = [self._next()]
             while sizes[-1] != ")":

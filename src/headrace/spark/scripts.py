@@ -1,4 +1,4 @@
-"""Small scripts that Spark starts in the place of a program: written once for each user and program."""
+"""Small scripts that Spark starts in place of a program: written once for each user and program."""
 
 import errno
 import os
@@ -12,14 +12,14 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def places(kind: str, program: Path) -> tuple[Path, Path]:
-    """Folders for what stands before this program, of this user alone: the usual one, and one where there is none."""
+    """Yield folders for the script, private to this user: the usual one, and a fallback."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = f"{kind}-{re.sub(r'[^a-zA-Z0-9.]+', '-', str(program)).strip('-')}"[-NAME_CHARACTERS_MAX:]
     return cache / "headrace" / name, Path(gettempdir()) / f"headrace-{os.getuid()}-{name}"
 
 
 def written(script: Path, text: str) -> Path:
-    """The script, as it is or made anew; nobody else can have put it there, or there is an OSError."""
+    """Return the script, existing or rewritten; OSError if another user could have placed it there."""
     for folder in (script.parent.parent, script.parent):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _insist_on_own(folder)
@@ -34,4 +34,4 @@ def written(script: Path, text: str) -> Path:
 def _insist_on_own(folder: Path) -> None:
     found = folder.lstat()
     if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode) or found.st_mode & _WRITABLE_BY_OTHERS:
-        raise PermissionError(errno.EACCES, "others can write there", str(folder))
+        raise PermissionError(errno.EACCES, "other users can write there", str(folder))

@@ -1,4 +1,6 @@
-"""A Spark session that is ready to use: Java found, workers on this interpreter, loopback, few shuffle partitions."""
+"""Start a Spark session that is ready to use: Java found, workers on this interpreter, loopback, few shuffle
+partitions.
+"""
 
 import logging
 import os
@@ -20,13 +22,13 @@ logger = logging.getLogger("headrace.spark")
 LOOPBACK = "127.0.0.1"
 SHUFFLE_PARTITIONS_MIN = 2
 SELECTED_DESCRIPTORS_MAX = 1_024
-"""What `select` takes, whatever the limit of open files is."""
+"""The limit of `select`, whatever the limit of open files is."""
 _GATEWAY_VARIABLE = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit for the script that it runs."""
 
 
 def spark_environment(*, is_local: bool) -> dict[str, str]:
-    """What the environment of Spark's processes needs; what the user has set stays, not what an earlier session did."""
+    """Return the environment of Spark's processes; the user's variables stay, those of an earlier session do not."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -44,11 +46,11 @@ def spark_environment(*, is_local: bool) -> dict[str, str]:
 
 
 def default_conf(*, is_local: bool) -> dict[str, str]:
-    """Spark's settings where ours are better than its own for one machine."""
+    """Return settings that are better than Spark's defaults for one machine."""
     conf = {
         "spark.sql.shuffle.partitions": str(max(SHUFFLE_PARTITIONS_MIN, os.cpu_count() or 1)),
         "spark.sql.python.filterPushdown.enabled": "true",
-        # Less work between Java and Python: a socket of the file system, and larger batches for what is written.
+        # Less work between Java and Python: a Unix domain socket, and larger batches for writes.
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
         "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
@@ -62,9 +64,9 @@ def default_conf(*, is_local: bool) -> dict[str, str]:
 def session(
     app_name: str = "headrace", *, master: str | None = None, conf: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """A session on this machine, or on the cluster that `master` names; `conf` is above the defaults.
+    """Return a session on this machine, or on the cluster that `master` names; `conf` overrides the defaults.
 
-    In a script that spark-submit started, what it was told stays as it is.
+    In a script that spark-submit started, its settings are kept.
     """
     check_version()
     from pyspark.sql import SparkSession
@@ -82,16 +84,17 @@ def session(
     for name, value in settings.items():
         builder = builder.config(name, value)
     started = builder.getOrCreate()
-    if isinstance(started, SparkSession):  # one of Spark Connect has no Java of its own
+    if isinstance(started, SparkSession):  # a Spark Connect session has no Java of its own
         _listen_for_calls(started)
     return started
 
 
 def _listen_for_calls(spark: "SparkSession") -> None:
-    """Java calls functions of `foreachBatch`, and listeners, through a socket that Python waits for with `select`.
+    """Open the callback socket: Java calls functions of `foreachBatch`, and listeners, through a socket that Python
+    watches with `select`.
 
-    That knows no descriptor above 1,023: a call through a later one is never answered. So the socket is made now, and
-    not with the first query, when a program may have many files open.
+    `select` supports no descriptor above 1,023: a call through a higher one is never handled. So the socket is opened
+    now, and not with the first query, when a program may have many files open.
     """
     from pyspark.java_gateway import ensure_callback_server_started
 
@@ -99,7 +102,7 @@ def _listen_for_calls(spark: "SparkSession") -> None:
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     if gateway._callback_server.server_socket.fileno() >= SELECTED_DESCRIPTORS_MAX:
         logger.warning(
-            "Spark cannot call functions of foreachBatch, and will wait for ever: more than %d files are open, "
-            "so start Spark before them, or close some",
+            "Spark cannot call functions of foreachBatch and would wait for ever: more than %d files are "
+            "open; start Spark before opening them, or close some",
             SELECTED_DESCRIPTORS_MAX,
         )

@@ -1,4 +1,4 @@
-"""What a source was asked for, checked: which topics, from where to where, how much at a time, and in which shape."""
+"""Parse and check the options of a source: topics, bounds, limits and output format."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,14 +27,14 @@ Scan = Literal["broker", "direct", "auto"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which topics: by name, by expression, or exactly these partitions."""
+    """The topics: by name, by pattern, or exact partitions."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     partitions: tuple[TopicPartition, ...] = ()
 
     def has(self, partition: TopicPartition) -> bool:
-        """Whether it would be read if it was there."""
+        """Return whether the selection includes it, whether it exists or not."""
         if self.pattern is not None:
             from headrace.core.groups.topic_patterns import TopicPattern
 
@@ -44,23 +44,23 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """Where to begin or to end."""
+    """The start or the end of a read."""
 
     option: str
-    """The name of the option that says so, for messages."""
+    """The name of the option that sets it, for messages."""
     place: Literal["earliest", "latest", "offsets", "time"]
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """Of `offsets`: may hold EARLIEST and LATEST. Of `time`: milliseconds for some partitions."""
+    """For `offsets`: may contain EARLIEST and LATEST. For `time`: milliseconds for some partitions."""
     time_ms: int | None = None
-    """Of `time`: for all partitions."""
+    """For `time`: for all partitions."""
     else_latest: bool = False
-    """Of `time`: where nothing is as new, take the end; else that is an error."""
+    """For `time`: use the end if no record is as new; otherwise that is an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
     settings: Mapping[str, Any]
-    """Of the client, by Kafka's names."""
+    """Client settings, by Kafka's names."""
     isolation: Literal["read_uncommitted", "read_committed"]
     selection: Selection
     starting: Bound | None
@@ -80,15 +80,15 @@ class SourceOptions:
     bad_records: BadRecords
     is_pushed_down: bool
     scan: Scan
-    """Of batches: through the broker, from its files, or from those of its files that are not written to any more."""
+    """For batches: through the broker, from its files, or only from its closed files."""
     watermark_folder: str | None
-    """The checkpoint in whose log the watermark of each micro-batch is, where rows are to come with it."""
+    """The checkpoint whose log has the watermark of each micro-batch, if rows carry it."""
     name: str | None
-    """What offsets in the checkpoint are marked with, so that those of several streams can be told apart."""
+    """The mark of the offsets in the checkpoint, which distinguishes several streams."""
 
 
 def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
-    """Everything that can be checked without asking a broker is checked here; `OptionError` names the option."""
+    """Check everything that needs no broker; `OptionError` names the option."""
     check_names(options)
     reader = OptionReader(options)
     chosen = next(filter(reader.has, SELECTION_NAMES), "subscribe")
@@ -134,7 +134,7 @@ def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
 
 
 def is_source(options: Mapping[str, str]) -> bool:
-    """Whether these options say what to read."""
+    """Return whether these options describe a read."""
     reader = OptionReader(options)
     return any(map(reader.has, SELECTION_NAMES))
 
@@ -157,12 +157,14 @@ def _selection(reader: OptionReader) -> Selection:
         return Selection(pattern=pattern)
     topics = tuple(sorted({each.strip() for each in (reader.text("subscribe") or "").split(",")} - {""}))
     if not topics:
-        raise OptionError('option "subscribe" names no topic: give names with commas between them')
+        raise OptionError('option "subscribe" names no topic: give names separated by commas')
     return Selection(topics=topics)
 
 
 def _starting(reader: OptionReader) -> Bound | None:
-    """As in Spark's Kafka connector, one time is above times by partition, and those are above offsets."""
+    """Return the start. As in Spark's Kafka connector, one time overrides times by partition, which override
+    offsets.
+    """
     else_latest = reader.choice("startingOffsetsByTimestampStrategy", ("error", "latest"), default="error") == "latest"
     time_ms = reader.number("startingTimestamp", least=0)
     if time_ms is not None:
@@ -196,7 +198,7 @@ def _offsets(reader: OptionReader, name: str) -> Bound | None:
         return Bound(option=name, place="latest")
     if not text.startswith("{"):
         raise OptionError(
-            f'option "{name}" is earliest, latest or JSON such as {{"orders": {{"0": 23}}}}, not "{text}"'
+            f'option "{name}" must be earliest, latest or JSON such as {{"orders": {{"0": 23}}}}, not "{text}"'
         )
     return Bound(option=name, place="offsets", offsets=reader.numbers_by_partition(name, least=EARLIEST) or {})
 
@@ -223,7 +225,7 @@ def _columns(reader: OptionReader, values: ValueFormat, bad_records: BadRecords)
     wanted = [each.strip() for each in text.split(",")]
     for name in wanted:
         if name not in COLUMN_NAMES:
-            raise OptionError(f'option "columns" names "{name}": there are {", ".join(COLUMN_NAMES)}')
+            raise OptionError(f'option "columns" names "{name}": the columns are {", ".join(COLUMN_NAMES)}')
     if len(set(wanted)) != len(wanted):
         raise OptionError('option "columns" names a column twice')
     if with_headers and "headers" not in wanted:
@@ -232,7 +234,7 @@ def _columns(reader: OptionReader, values: ValueFormat, bad_records: BadRecords)
 
 
 def latest_is_not_a_start(bound: Bound | None) -> None:
-    """A batch that begins at the end would read nothing, which is never meant."""
+    """Refuse a batch that begins at the end: it would read nothing, which is never intended."""
     if bound is not None and (
         bound.place == "latest" or (bound.place == "offsets" and LATEST in bound.offsets.values())
     ):

@@ -1,7 +1,7 @@
-"""A real Spark cluster on this machine, from the pip package: a master and workers, each its own process on loopback.
+"""Run a Spark standalone cluster on this machine, from the pip package: a master and workers on loopback.
 
-What runs is written to `cluster.json` in a folder, with the start time of each process, so that `down` ends exactly
-those processes and never one that was given the same number later.
+`cluster.json` in a folder records the processes with their start times, so that `down` ends exactly those processes and
+never one that later got the same process id.
 """
 
 import json
@@ -32,11 +32,11 @@ _REGISTERED = "Successfully registered with master"
 _STATE_FILE = "cluster.json"
 _SIZE = re.compile(r"[0-9]+[kmgt]b?")
 _HOST = "127.0.0.{}"
-"""Of the loopback network, all of which is this machine."""
+"""Part of the loopback network, all of which is this machine."""
 
 
 class ClusterError(RuntimeError):
-    """The cluster cannot be started or is not there; the message says what to do."""
+    """The cluster cannot be started or does not exist; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,24 +44,24 @@ class Process:
     name: str
     process_id: int
     start_ticks: int
-    """When the kernel says it began: with the number, this tells it from every other."""
+    """The start time by the kernel: with the process id, it identifies the process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class StandaloneCluster:
     master: str
     processes: tuple[Process, ...]
 
 
-def up(folder: Path, *, workers: int, cores: int = 1, memory: str = WORKER_MEMORY) -> Cluster:
-    """Start a master and workers; all are up and have found each other when this returns."""
+def up(folder: Path, *, workers: int, cores: int = 1, memory: str = WORKER_MEMORY) -> StandaloneCluster:
+    """Start a master and workers; return when all have registered."""
     if not 1 <= workers <= WORKERS_MAX:
         raise ClusterError(f"a cluster has 1 to {WORKERS_MAX} workers, not {workers}")
     if not _SIZE.fullmatch(memory.lower()):
-        raise ClusterError(f'the memory of a worker is a size such as 512m or 2g, not "{memory}"')
+        raise ClusterError(f'the memory of a worker must be a size such as 512m or 2g, not "{memory}"')
     running = current(folder)
     if running is not None:
-        raise ClusterError(f"a cluster is up already at {running.master}: headrace spark down ends it")
+        raise ClusterError(f"a cluster is already running at {running.master}; headrace spark down stops it")
     folder.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, **spark_environment(is_local=True)}
     started: list[Process] = []
@@ -76,7 +76,7 @@ def up(folder: Path, *, workers: int, cores: int = 1, memory: str = WORKER_MEMOR
             name = f"worker-{number}"
             work = ("--work-dir", str(folder.absolute() / "work" / name), "--webui-port", "0")
             sizes = ("--cores", str(cores), "--memory", memory)
-            # Each has an address of its own: Spark tries a task a second time on another host only.
+            # Each has its own address: Spark retries a task only on another host.
             arguments = (_WORKER_CLASS, "--host", _HOST.format(number), *sizes, *work, master)
             started.append(_start(folder, name, arguments, environment))
         for worker in started[1:]:
@@ -84,13 +84,13 @@ def up(folder: Path, *, workers: int, cores: int = 1, memory: str = WORKER_MEMOR
     except BaseException:
         _stop(started)
         raise
-    cluster = Cluster(master=master, processes=tuple(started))
+    cluster = StandaloneCluster(master=master, processes=tuple(started))
     (folder / _STATE_FILE).write_text(json.dumps(asdict(cluster), indent=2))
     return cluster
 
 
-def down(folder: Path) -> Cluster | None:
-    """End the cluster of this folder; None if there is none."""
+def down(folder: Path) -> StandaloneCluster | None:
+    """Stop the cluster of this folder; None if there is none."""
     cluster = _read(folder)
     if cluster is not None:
         _stop(cluster.processes)
@@ -98,16 +98,19 @@ def down(folder: Path) -> Cluster | None:
     return cluster
 
 
-def current(folder: Path) -> Cluster | None:
-    """The cluster of this folder, if any process of it runs."""
+def current(folder: Path) -> StandaloneCluster | None:
+    """Return the cluster of this folder, if any of its processes runs."""
     cluster = _read(folder)
     return cluster if cluster is not None and any(map(_runs, cluster.processes)) else None
 
 
 def submit(arguments: Sequence[str], *, master: str) -> int:
-    """Run a script as spark-submit does, with our settings below those of the arguments; its exit code."""
+    """Run a script as spark-submit does, with our settings as defaults; return its exit code."""
     environment = {**os.environ, **spark_environment(is_local=True)}
-    settings = {"spark.log.level": "WARN", **default_conf(is_local=True)}  # else a script's own lines are hard to find
+    settings = {
+        "spark.log.level": "WARN",
+        **default_conf(is_local=True),
+    }  # otherwise a script's own output is hard to find
     conf = [each for pair in settings.items() for each in ("--conf", "=".join(pair))]
     program = Path(environment["SPARK_HOME"], "bin", "spark-submit")
     return subprocess.run([str(program), "--master", master, *conf, *arguments], env=environment).returncode  # noqa: S603
@@ -120,7 +123,7 @@ def _start(folder: Path, name: str, arguments: Sequence[str], environment: Mappi
         (os.POSIX_SPAWN_OPEN, 1, str(_log(folder, name)), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644),
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
-    # Not subprocess: these processes outlive the command, and nobody is to wait for them.
+    # Not subprocess: these processes outlive the command, and no parent waits for them.
     process_id = os.posix_spawn(program, [str(program), *arguments], environment, file_actions=actions, setsid=True)
     return Process(name=name, process_id=process_id, start_ticks=_start_ticks(process_id) or 0)
 
@@ -132,7 +135,7 @@ def _wait(folder: Path, process: Process, is_ready: Callable[[], bool]) -> None:
         if has_ended or time.monotonic() >= deadline:
             said = _log(folder, process.name).read_text(errors="replace")[-LOG_TAIL_CHARACTERS:]
             what = "ended" if has_ended else f"was not ready in {START_SECONDS_MAX} s"
-            raise ClusterError(f"the {process.name} {what}; it said:\n{said}")
+            raise ClusterError(f"the {process.name} {what}; its output:\n{said}")
         time.sleep(LOOK_SECONDS)
 
 
@@ -141,7 +144,7 @@ def _has_registered(log: Path) -> bool:
 
 
 def _stop(processes: Sequence[Process]) -> None:
-    """Workers first; what does not end by itself is killed."""
+    """Stop the workers first; processes that do not end are killed."""
     for process in reversed(processes):
         _signal(process, signal.SIGTERM)
     _wait_for_end(processes)
@@ -165,7 +168,7 @@ def _signal(process: Process, number: signal.Signals) -> None:
 
 
 def _runs(process: Process) -> bool:
-    """A child of this very process is also buried here when it has ended."""
+    """Return whether the process runs; a child of this process that has ended is reaped here."""
     try:
         return os.waitpid(process.process_id, os.WNOHANG)[0] == 0
     except ChildProcessError:
@@ -173,7 +176,9 @@ def _runs(process: Process) -> bool:
 
 
 def _start_ticks(process_id: int) -> int | None:
-    """The 22nd field of its line in /proc; the second one, the name, may have blanks and is in brackets."""
+    """Return the 22nd field of its line in /proc; the second one, the name, may contain spaces and is in
+    parentheses.
+    """
     try:
         text = Path(f"/proc/{process_id}/stat").read_text()
     except OSError:
@@ -182,10 +187,10 @@ def _start_ticks(process_id: int) -> int | None:
     return None if fields[0] == "Z" else int(fields[19])
 
 
-def _read(folder: Path) -> Cluster | None:
+def _read(folder: Path) -> StandaloneCluster | None:
     try:
         tree = json.loads((folder / _STATE_FILE).read_text())
-        return Cluster(master=tree["master"], processes=tuple(Process(**each) for each in tree["processes"]))
+        return StandaloneCluster(master=tree["master"], processes=tuple(Process(**each) for each in tree["processes"]))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""The end of the next micro-batch: what is there, how much of it may be taken, and what has changed or gone since."""
+"""Plan the end of the next micro-batch: available records, limits, and changed or deleted topics."""
 
 import time
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.model.ids import TopicPartition
 from headrace.spark.bounds import resolve
-from headrace.spark.data_loss import lost_text, settle_loss
+from headrace.spark.data_loss import handle_loss, lost_text
 from headrace.spark.log_once import log_once
 from headrace.spark.offset_vectors import (
     OffsetVector,
@@ -25,26 +25,28 @@ from headrace.spark.topic_view import TopicsSeen, TopicView, require_topics
 
 START_BOUND = Bound(option="startingOffsets", place="latest")
 BACKWARDS_TRIES_MAX = 10
-"""How often an end that went backwards is asked for again: a new leader may only be about to know it."""
+"""Retries of an end offset that went backwards: a new leader may not know the latest one yet."""
 BACKWARDS_PAUSE_MS = 300
 LOOKS_MAX = 3
-"""How often a batch is planned anew because topics were deleted or created again while it was."""
+"""Attempts to plan a batch while topics are being deleted or recreated."""
 
 
 class _TopicsChanged(RuntimeError):
-    """What was seen of the topics is out of date: a log that seems shorter is another topic's."""
+    """The metadata of the topics is out of date: a log that seems shorter belongs to another topic."""
 
 
 class StreamPlanner:
-    """Lives as long as its query, in the process that plans."""
+    """Lives as long as its query, in the planning process."""
 
     def __init__(self, options: SourceOptions) -> None:
         if options.ending is not None:
-            raise OptionError(f'option "{options.ending.option}" is for batch reads: a stream has no end')
+            raise OptionError(f'option "{options.ending.option}" is only for batch reads: a stream has no end')
         if options.scan != "broker":
-            raise OptionError(f'option "scan" ({options.scan}) is for batch reads: a stream reads through the broker')
+            raise OptionError(
+                f'option "scan" ({options.scan}) is only for batch reads: a stream reads through the broker'
+            )
         if options.is_pushed_down:
-            raise OptionError('option "pushdown" is for batch reads: Spark pushes no filters into a stream')
+            raise OptionError('option "pushdown" is only for batch reads: Spark pushes no filters into a stream')
         self._options = options
         self._view = TopicView(options)
         self._fixed: OffsetVector | None = None
@@ -52,24 +54,26 @@ class StreamPlanner:
         self._newest: OffsetVector | None = None
         self._published: OffsetVector | None = None
         self._cluster: str | None = None
-        """The id of the cluster; it cannot change while this object's topics stay the same ones."""
+        """The cluster id; it cannot change while the topics of this object stay the same."""
         self._triggered_ms = -inf
-        """When a batch was planned last; the first one after a start does not wait."""
+        """When the last batch was planned; the first one after a start does not wait."""
         self._planned: dict[str, Any] | None = None
-        """The end of the last batch that was planned here; any other that is asked for is a replay."""
+        """The end of the last batch planned here; a request for any other is a replay."""
         if options.group is None:
-            log_once('progress is not shown as a group: set option "commitGroup" or "kafka.group.id" for that')
+            log_once(
+                'the progress is not published to a group: set option "commitGroup" or "kafka.group.id" to publish it'
+            )
 
     def fix_ends(self) -> None:
-        """Topics that are missing are a matter of the first batch, and later of the policy for losses."""
+        """Fix the ends. Missing topics are handled in the first batch, and later by the data loss policy."""
         self._fixed = self._view.latest(self._view.topics().partitions)
 
     def newest(self) -> dict[str, Any] | None:
-        """The ends as they were at the last look, to compute a lag from."""
+        """Return the ends of the last lookup, to compute a lag."""
         return None if self._newest is None else to_json(StreamOffset(ends=self._newest))
 
     def lost_topics(self, end: dict[str, Any]) -> set[str]:
-        """Of a batch that is replayed: the topics that are not, or not any more, the ones it was planned for."""
+        """Return, for a replayed batch, the topics that are not, or no longer, those it was planned for."""
         if end == self._planned:
             return set()
         after, seen = from_json(end), self._view.topics()
@@ -80,16 +84,16 @@ class StreamPlanner:
             if each not in there or ids.get(each, "") not in ("", seen.topic_ids.get(each))
         }
         if gone:
-            self._settle_cluster(after)
+            self._report_other_cluster(after)
             names = ", ".join(f'"{each}"' for each in sorted(gone))
             self._lose(
-                f"a batch that is replayed up to {ends_text(after.ends, gone)} cannot be read again, as {names} was "
-                f"deleted or created again since, or is not read any more"
+                f"a batch that is replayed up to {ends_text(after.ends, gone)} cannot be read again, because "
+                f"{names} was deleted or created again since, or is no longer read"
             )
         return gone
 
     def next_offset(self, start: dict[str, Any], *, is_limited: bool) -> dict[str, Any]:
-        """Where the batch that begins at `start` ends; `start` itself if there is nothing to do."""
+        """Return the end of the batch that begins at `start`; `start` itself if there is nothing to do."""
         for tries in range(LOOKS_MAX):
             try:
                 self._planned = self._next_offset(start, is_limited=is_limited)
@@ -108,7 +112,7 @@ class StreamPlanner:
         before = from_json(start)
         self._publish(before.ends)
         begun = _Begun(before, seen)
-        self._settle_losses(begun)
+        self._handle_losses(begun)
         ends = self._ends(begun.starts, begun.ends)
         if not begun.has_changed and all(ends[each] <= offset for each, offset in begun.starts.items()):
             return start
@@ -123,7 +127,7 @@ class StreamPlanner:
         self._view.close()
 
     def _first(self, seen: TopicsSeen, *, is_limited: bool) -> dict[str, Any]:
-        """The first batch is always planned, even with nothing in it: its end keeps the starts."""
+        """Plan the first batch, even an empty one: its end stores the starts."""
         bound = self._options.starting or START_BOUND
         starts = resolve(bound, seen.partitions, self._view)
         ends = self._ends(starts, {})
@@ -144,19 +148,20 @@ class StreamPlanner:
         )
 
     def _check_starts(self, bound: Bound, starts: OffsetVector) -> None:
-        """Transactions that are open hide the end from readers of committed records; a start may be there."""
+        """Check the starts against the high watermarks: open transactions hide the end from readers of committed
+        records.
+        """
         newest = self._newest or {}
         if any(starts[each] > newest[each] for each in starts):
             newest = self._view.high_watermarks(starts)
         behind = next((each for each in sorted(starts) if starts[each] > newest[each]), None)
         if behind is not None:
             raise OptionError(
-                f'option "{bound.option}" has {behind} begin at offset {starts[behind]}, and it ends at '
-                f"{newest[behind]}"
+                f'option "{bound.option}" starts {behind} at offset {starts[behind]}, but it ends at {newest[behind]}'
             )
 
     def _ends(self, starts: OffsetVector, known: OffsetVector) -> dict[TopicPartition, int]:
-        """The ends of all partitions; those that are known need not be asked for."""
+        """Return the ends of all partitions; known ones are not looked up."""
         newest = {each: end for each, end in known.items() if each in starts}
         newest |= self._view.latest(each for each in starts if each not in newest)
         self._newest = newest
@@ -174,7 +179,7 @@ class StreamPlanner:
         return ends
 
     def _waits_for_more(self, starts: OffsetVector, ends: OffsetVector, *, is_limited: bool) -> bool:
-        """Whether there is less than `minOffsetsPerTrigger`, and `maxTriggerDelay` is not over."""
+        """Return whether there is less than `minOffsetsPerTrigger` and `maxTriggerDelay` is not over."""
         least, now_ms = self._options.offsets_min, _now_ms()
         if least is not None and is_limited and self._fixed is None:
             is_due = now_ms - self._triggered_ms >= self._options.trigger_delay_ms_max
@@ -184,39 +189,39 @@ class StreamPlanner:
         return False
 
     def _publish(self, ends: OffsetVector) -> None:
-        """`ends` are in Spark's log of finished batches, since the next batch begins there."""
+        """Publish progress; `ends` are in Spark's log of completed batches, because the next batch begins there."""
         if self._options.group is not None and ends != self._published:
             self._view.publish(self._options.group, ends)
             self._published = dict(ends)
 
-    # What is not as it was
+    # Changes and losses
 
-    def _settle_losses(self, begun: "_Begun") -> None:
+    def _handle_losses(self, begun: "_Begun") -> None:
         if begun.deleted() or begun.recreated():
-            self._settle_cluster(begun.before)
-        self._settle_deleted(begun)
-        self._settle_recreated(begun)
-        self._settle_backwards(begun)
+            self._report_other_cluster(begun.before)
+        self._handle_deleted(begun)
+        self._handle_recreated(begun)
+        self._handle_backwards(begun)
         added = begun.added()
         first = self._view.earliest(added)
         lost = [(each, 0, first[each]) for each in added if first[each] > 0]
         if lost:
-            self._lose(lost_text(lost, "they were gone when the partition was seen first"))
+            self._lose(lost_text(lost, "they were already deleted when the partition was first seen"))
         begun.begin(first)
 
-    def _settle_deleted(self, begun: "_Begun") -> None:
+    def _handle_deleted(self, begun: "_Begun") -> None:
         gone = begun.deleted()
         if gone:
             places = ", ".join(f"{each} from offset {begun.starts[each]} on" for each in gone)
             if any(self._options.selection.has(each) for each in gone):
-                self._lose(f"{places} cannot be read any more, as the topic or partition was deleted")
+                self._lose(f"{places} cannot be read any more, because the topic or partition was deleted")
             else:
                 own = 'its own "checkpointLocation"' if self._options.name is None else "a `checkpoint` of its own"
-                why = "is in the checkpoint, and the options do not name it: is it the checkpoint of another query?"
+                why = "is in the checkpoint, but not in the options; it may be the checkpoint of another query"
                 self._lose(f"{places} {why}", f"give this one {own}")
             begun.forget(gone)
 
-    def _settle_recreated(self, begun: "_Begun") -> None:
+    def _handle_recreated(self, begun: "_Begun") -> None:
         again = begun.recreated()
         if again:
             names = ", ".join(f'"{each}"' for each in sorted({each.topic for each in again}))
@@ -224,7 +229,7 @@ class StreamPlanner:
             self._lose(f"topic {names} was deleted and created again, so {places} is lost")
             begun.begin(self._begin_again(again))
 
-    def _settle_backwards(self, begun: "_Begun") -> None:
+    def _handle_backwards(self, begun: "_Begun") -> None:
         read = {each: offset for each, offset in begun.starts.items() if each not in begun.new_starts}
         ends = self._view.latest(read)
         begun.ends = ends
@@ -232,48 +237,50 @@ class StreamPlanner:
             if tries:
                 time.sleep(BACKWARDS_PAUSE_MS / 1_000)
                 if begun.is_outdated(self._view.topics()):
-                    raise _TopicsChanged("topics are deleted and created again faster than they can be looked at")
+                    raise _TopicsChanged(
+                        "topics are deleted and created again faster than they can be looked up; try again later"
+                    )
                 ends = self._view.high_watermarks(read)
             back = sorted(each for each, offset in read.items() if ends[each] < offset)
             if not back:
                 return
-        places = ", ".join(f"{each} ends at offset {ends[each]}, and was read up to {read[each]}" for each in back)
-        self._lose(f"records are lost that were read before: {places}")
+        places = ", ".join(f"{each} ends at offset {ends[each]}, but was read up to {read[each]}" for each in back)
+        self._lose(f"records that were already read are lost: {places}")
         begun.ends = {}
         begun.begin(self._begin_again(back))
 
     def _begin_again(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """Also what is passed over is reported: a topic that was made anew may have records already."""
+        """Restart partitions; skipped records are reported too: a recreated topic may have records already."""
         first = self._view.earliest(partitions)
         if self._options.data_loss == "earliest":
             return first
         last = self._view.latest(partitions)
         passed = [(each, first[each], last[each]) for each in partitions if first[each] < last[each]]
         if passed:
-            self._lose(f"records are passed over to go on behind them: {ranges_text(passed)}")
+            self._lose(f"records are skipped to continue after them: {ranges_text(passed)}")
         return last
 
-    def _settle_cluster(self, before: StreamOffset) -> None:
-        """Topics that are not the same may be those of another cluster: then it is that which is to be said."""
+    def _report_other_cluster(self, before: StreamOffset) -> None:
+        """Report another cluster, if that is why the topics differ."""
         now = self._view.cluster_id()
         if before.cluster in (None, now):
             return
         if self._options.name is None:
-            advice = 'point option "kafka.bootstrap.servers" at that cluster, or begin with a new checkpoint'
+            advice = 'set option "kafka.bootstrap.servers" to that cluster, or use a new checkpoint'
         else:
-            advice = "point `bootstrap` (or --bootstrap) at that cluster, or give the pipeline another `checkpoint`"
+            advice = "set `bootstrap` (or --bootstrap) to that cluster, or give the pipeline another `checkpoint`"
         self._lose(
-            f"the brokers at {self._view.servers} are another cluster ({now}) than the one that the checkpoint is of "
-            f"({before.cluster}), so nothing of what was to be read next is there",
+            f"the brokers at {self._view.servers} belong to another cluster ({now}) than the checkpoint "
+            f"({before.cluster}), so none of the records to read next are there",
             advice,
         )
 
     def _lose(self, text: str, advice: str | None = None) -> None:
-        settle_loss(text, self._options, advice=advice)
+        handle_loss(text, self._options, advice=advice)
 
 
 class _Begun:
-    """Where the partitions of a batch begin: behind the batch before, but for those that are new or begin again."""
+    """The starts of a batch's partitions: the end of the previous batch, except for new or restarted partitions."""
 
     def __init__(self, before: StreamOffset, seen: TopicsSeen) -> None:
         self.before = before
@@ -282,18 +289,18 @@ class _Begun:
         self.starts: dict[TopicPartition, int] = dict(before.ends)
         self.new_starts: dict[TopicPartition, int] = {}
         self.ends: OffsetVector = {}
-        """As far as they were asked for."""
+        """As far as they were looked up."""
         self.has_changed = False
 
     def deleted(self) -> list[TopicPartition]:
         return sorted(each for each in self.starts if each not in self._seen)
 
     def is_outdated(self, seen: TopicsSeen) -> bool:
-        """Whether a topic is another one by now, or gone."""
+        """Return whether a topic was recreated or deleted meanwhile."""
         return any(self._ids.get(each.topic) != seen.topic_ids.get(each.topic) for each in self.starts)
 
     def recreated(self) -> list[TopicPartition]:
-        """Of topics that have another id than the one in the checkpoint."""
+        """Return topics whose id differs from the one in the checkpoint."""
         known = self.before.topic_ids
         return sorted(each for each in self.starts if known.get(each.topic, "") not in ("", self._ids.get(each.topic)))
 

@@ -1,8 +1,8 @@
-"""A stream of micro-batches: which offsets the next one ends at, how much it may take, and what was lost before it.
+"""A stream of micro-batches: the end of the next one, its limits, and records lost before it.
 
-Planning happens in one process per query, beside the driver. Spark asks for the initial offset more than once and
-keeps no answer, so that is a constant; the first `latestOffset` finds the starts and writes them into the end of the
-first batch, where a replay finds them again (see offset_vectors.py).
+One process per query does the planning, beside the driver. Spark requests the initial offset more than once and keeps
+no result, so it is a constant; the first `latestOffset` determines the starts and writes them into the end of the first
+batch, where a replay finds them again (see offset_vectors.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from headrace.spark.offset_vectors import CheckpointError, from_json, initial_offset, is_initial
+from headrace.spark.offset_vectors import CheckpointOffsetError, from_json, initial_offset, is_initial
 from headrace.spark.option_names import OptionError
 from headrace.spark.range_planner import ranges_between, split_ranges
 from headrace.spark.range_reader import RangePartition, read_range
@@ -35,7 +35,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._planner: StreamPlanner | None = None
-        """Made by the first call that plans; executors get this object without one."""
+        """Created by the first call that plans; executors get this object without one."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_planner": None}
@@ -44,7 +44,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return initial_offset()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Spark knows one limit at a time; the planner knows all of them, and follows when Spark wants everything."""
+        """Return no limit: Spark supports one limit at a time; the planner knows all of them, and drops them when Spark
+        wants everything.
+        """
         options = self._options
         if options.offsets_max is not None:
             return ReadMaxRows(options.offsets_max)
@@ -64,16 +66,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._planning().newest()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """By nothing but the two offsets and the options, so that a replay reads the same or says what it cannot."""
+        """Plan from the two offsets and the options alone, so that a replay reads the same or reports what it
+        cannot.
+        """
         if start == end or is_initial(end):
             return []
         after = from_json(end)
         starts = {**({} if is_initial(start) else from_json(start).ends), **after.starts}
         unknown = sorted(each for each in after.ends if each not in starts)
         if unknown:
-            raise CheckpointError(
-                f"the checkpoint does not say where {', '.join(map(str, unknown))} begins: its first batch was planned "
-                "by Spark's Kafka connector and never finished; finish it there, or begin with a new checkpoint"
+            raise CheckpointOffsetError(
+                f"the checkpoint does not contain the start of {', '.join(map(str, unknown))}: its first "
+                "batch was planned by Spark's Kafka connector and never finished; finish it there, or use a "
+                "new checkpoint"
             )
         gone = self._planning().lost_topics(end)
         ranges = [each for each in ranges_between(starts, after.ends) if each.partition.topic not in gone]
@@ -86,7 +91,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> "Iterator[pyarrow.RecordBatch]":
         if not isinstance(partition, RangePartition):
-            return iter(())  # Spark makes one of its own where there are none.
+            return iter(())  # Spark adds a partition of its own if there are none.
         return read_range(partition, self._options, self._schema)
 
     def stop(self) -> None:
@@ -100,7 +105,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class RefusingReader(DataSourceStreamReader):
-    """Stands for a stream that cannot be read, and says why as soon as it is asked for anything."""
+    """Stands for a stream that cannot be read, and raises the reason at every call."""
 
     def __init__(self, error: OptionError) -> None:
         self._error = error

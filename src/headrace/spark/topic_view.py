@@ -1,4 +1,4 @@
-"""What the brokers say about the topics of a source: partitions, ids, and offsets. Waits while they are away."""
+"""Topic metadata from the brokers: partitions, ids and offsets. Waits while the brokers cannot be reached."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -12,7 +12,7 @@ from headrace.client.types import EARLIEST, LATEST, IsolationLevel, OffsetAt, To
 from headrace.core.groups.topic_patterns import TopicPattern
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
-from headrace.spark.broker_wait import PASSING, Patience
+from headrace.spark.broker_wait import PASSING, BrokerWait
 from headrace.spark.log_once import log_once
 from headrace.spark.option_names import OptionError
 from headrace.spark.source_options import Selection, SourceOptions
@@ -29,21 +29,21 @@ class TopicsSeen(NamedTuple):
 
 
 class TopicView:
-    """Keeps one connection; made and used in one process."""
+    """Keeps one connection; created and used in one process."""
 
     def __init__(self, options: SourceOptions) -> None:
         config = ConsumerConfig.from_names(options.settings)
         shared = {each.name: getattr(config, each.name) for each in fields(ClientConfig)}
         self._admin = Admin(config=AdminConfig(**shared))
         self._isolation = IsolationLevel[options.isolation.upper()]
-        self._patience = Patience(
+        self._patience = BrokerWait(
             servers=config.servers(), option="kafkaConsumer.pollTimeoutMs", limit_ms=options.poll_timeout_ms
         )
         self._selection = options.selection
         self.servers = config.servers()
 
     def cluster_id(self) -> str | None:
-        """None where the brokers do not say."""
+        """Return None if the brokers have no cluster id."""
         return self._patience.ask(self._admin.cluster).cluster_id
 
     def topics(self) -> TopicsSeen:
@@ -63,7 +63,7 @@ class TopicView:
         return TopicsSeen(tuple(sorted(every)), ids, tuple(missing))
 
     def _described(self, names: Sequence[str]) -> tuple[TopicDescription, ...]:
-        """Those of these names, or those that match the pattern: what is wrong with others does not matter."""
+        """Return the topics of these names or those that match the pattern: errors of others do not matter."""
         pattern = self._selection.pattern
         described = self._admin.topics(None if pattern is not None else names)
         if pattern is not None:
@@ -71,27 +71,27 @@ class TopicView:
             described = tuple(each for each in described if each.name in matching and not each.internal)
         unsettled = next((each for each in described if each.error in PASSING), None)
         if unsettled is not None:
-            raise BrokerUnreachable(f'topic "{unsettled.name}" cannot be read now: {unsettled.error.name}')
+            raise BrokerUnreachable(f'topic "{unsettled.name}" cannot be read now: {unsettled.error.name}; retrying')
         return described
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self.at(dict.fromkeys(partitions, EARLIEST))
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Behind the last record that can be read at this isolation level."""
+        """Return the offset after the last record that can be read at this isolation level."""
         return self.at(dict.fromkeys(partitions, LATEST))
 
     def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Behind the last record, also of transactions that are open."""
+        """Return the offset after the last record, including records of open transactions."""
         times = dict.fromkeys(partitions, LATEST)
         return self._offsets(times, IsolationLevel.READ_UNCOMMITTED) if times else {}
 
     def at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """The offsets at these times in milliseconds, EARLIEST or LATEST; -1 where nothing is as new."""
+        """Return the offsets at these times in milliseconds, EARLIEST or LATEST; -1 if no record is as new."""
         return self._offsets(times, self._isolation) if times else {}
 
     def bytes_per_offset(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, float]:
-        """How many bytes an offset of each partition takes on average, by the sizes of their logs."""
+        """Return the average bytes of an offset of each partition, by the sizes of their logs."""
         wanted = set(partitions)
         sizes: dict[TopicPartition, int] = {}
         for folder in self._patience.ask(lambda: self._admin.log_dirs()):
@@ -103,14 +103,14 @@ class TopicView:
         return {each: size / max(1, last[each] - first[each]) for each, size in sizes.items()}
 
     def publish(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Show how far the query is, as a group; a failure is a matter of the log only."""
+        """Publish the position of the query as a group; a failure is only logged."""
         try:
             outcomes = self._admin.commit_group_offsets(group, offsets)
             failed = next((each for each in outcomes.values() if each.error), None)
             if failed is not None:
-                log_once(f'progress is not shown as group "{group}": {failed.error.name}')
+                log_once(f'the progress is not published to group "{group}": {failed.error.name}')
         except ClientError as error:
-            log_once(f'progress is not shown as group "{group}": {error}')
+            log_once(f'the progress is not published to group "{group}": {error}')
 
     def close(self) -> None:
         self._admin.close()
@@ -131,12 +131,10 @@ class TopicView:
 
 
 def require_topics(seen: TopicsSeen, selection: Selection) -> None:
-    """Something that was named and does not exist is an error, and never an empty result."""
+    """Raise an error if a named topic does not exist; the result is never silently empty."""
     option = "subscribe" if selection.topics else "assign"
     if selection.pattern is not None and not seen.partitions:
         log_once(f'option "subscribePattern" ({selection.pattern}) matches no topic now')
     if seen.missing:
         names = ", ".join(f'"{each}"' for each in seen.missing)
-        raise OptionError(
-            f'option "{option}" names {names}: no such topic or partition; create it or check the spelling'
-        )
+        raise OptionError(f'option "{option}" names {names}, which does not exist; create it or check the spelling')

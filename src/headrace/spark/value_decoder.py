@@ -1,4 +1,4 @@
-"""Values out of bytes on an executor: text checked at once, JSON value by value against the types of its schema."""
+"""Decode values on an executor: text is checked in bulk, JSON value by value against the types of its schema."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
@@ -18,14 +18,14 @@ _INTEGER_BITS = {"ByteType": 8, "ShortType": 16, "IntegerType": 32, "LongType": 
 class Values(NamedTuple):
     column: Column
     failures: Mapping[int, str]
-    """Why the values of these rows could not be read; the column has nulls there."""
+    """Why the values of these rows could not be decoded; the column has nulls there."""
 
 
 Decode = Callable[[Column], Values]
 
 
 def value_decoder(kind: str, spark_type: "DataType", arrow_type: pyarrow.DataType) -> Decode:
-    """For a column of bytes, of this format."""
+    """Return a decoder for a column of bytes, of this format."""
     if kind == "binary":
         return lambda column: Values(column, {})
     if kind == "string":
@@ -46,7 +46,7 @@ def _objects(column: Column, decode: Callable[[bytes], Any], arrow_type: pyarrow
 
 
 def _each(column: Column, decode: Callable[[bytes], Any], arrow_type: pyarrow.DataType) -> Values:
-    """Value by value; one that cannot be read is null, with the reason."""
+    """Decode value by value; an invalid one is null, with the reason."""
     failures: dict[int, str] = {}
     found: list[Any] = []
     for row, value in enumerate(column.to_pylist()):
@@ -59,7 +59,7 @@ def _each(column: Column, decode: Callable[[bytes], Any], arrow_type: pyarrow.Da
 
 
 def _as_column(found: list[Any], arrow_type: pyarrow.DataType, failures: dict[int, str]) -> Column:
-    """What fits none the less not into the type, such as a decimal of too many digits, is a failure of its row."""
+    """Convert to a column; a value that does not fit its type, such as a decimal of too many digits, fails its row."""
     column: Column
     try:
         column = _arrow.array(found, arrow_type)
@@ -75,7 +75,7 @@ def _as_column(found: list[Any], arrow_type: pyarrow.DataType, failures: dict[in
 
 
 def _python_type(kind: "DataType") -> Any:
-    """The type that msgspec checks a JSON value against; every field may be null or missing."""
+    """Return the type that msgspec checks a JSON value against; every field may be null or missing."""
     import datetime
     import decimal
 
@@ -105,5 +105,5 @@ def _python_type(kind: "DataType") -> Any:
         "BinaryType": bytes,
     }
     if name not in simple:
-        raise ValueError(f'option "schema" has the type {kind.simpleString()}, which JSON values are not made into')
+        raise ValueError(f'option "schema" has the type {kind.simpleString()}, which is not supported for JSON values')
     return simple[name] | None

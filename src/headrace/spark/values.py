@@ -1,4 +1,4 @@
-"""What values are made into: bytes as they are, text, or the fields of a JSON object by a schema."""
+"""Formats of values: bytes, text, or the fields of a JSON object by a schema."""
 
 from dataclasses import dataclass
 from typing import Literal, cast
@@ -7,18 +7,18 @@ from headrace.spark.option_names import OptionError
 from headrace.spark.option_values import OptionReader
 
 ERROR_TYPE = "STRUCT<message: STRING, value: BINARY>"
-"""Of the column `_error`: why a value could not be read, and its bytes."""
+"""Type of the column `_error`: why a value could not be decoded, and its bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueFormat:
     kind: Literal["binary", "string", "json"] = "binary"
     schema: str | None = None
-    """Of JSON: the columns, as in CREATE TABLE."""
+    """For JSON: the columns, as in CREATE TABLE."""
 
     @property
     def can_fail(self) -> bool:
-        """Whether there are bytes that cannot be read as such values."""
+        """Return whether some bytes are not valid in this format."""
         return self.kind != "binary"
 
     @property
@@ -38,15 +38,15 @@ def value_format(reader: OptionReader) -> ValueFormat:
     if kind != "json" and schema is not None:
         raise OptionError(f'options "schema" and "valueFormat" ({kind}) contradict each other: only json has a schema')
     if kind == "binary" and reader.has("onBadRecord"):
-        raise OptionError('option "onBadRecord" needs option "valueFormat": bytes as they are can always be read')
+        raise OptionError('option "onBadRecord" needs option "valueFormat": plain bytes are always valid')
     return ValueFormat(kind=cast(Literal["binary", "string", "json"], kind), schema=schema)
 
 
 def _check_schema(text: str) -> None:
-    """Spark's own message would name neither the option nor the field."""
+    """Check the schema here: Spark's own message would name neither the option nor the field."""
     from headrace.spark.schema_text import parse_schema
 
     try:
         parse_schema(f"value STRUCT<{text}>")
     except ValueError as error:
-        raise OptionError(f'option "schema" ({text}) cannot be read: {error}') from None
+        raise OptionError(f'option "schema" ({text}) is not valid: {error}') from None

@@ -1,4 +1,4 @@
-"""The versions of Spark that this package works with, and the sessions that a pipeline can run in."""
+"""The supported versions of Spark, and the sessions in which a pipeline can run."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ BELOW = (5,)
 
 
 class UnsupportedSpark(RuntimeError):
-    """The installed Spark, or the session at hand, lacks what is needed; the message says what to install."""
+    """The installed Spark, or the session, lacks a required feature; the message says what to install."""
 
 
 def check_version(found: str | None = None) -> None:
@@ -28,12 +28,13 @@ def check_version(found: str | None = None) -> None:
 
 
 def check_session(spark: "SparkSession") -> None:
-    """Refuse a session that a pipeline cannot run in."""
+    """Refuse a session in which a pipeline cannot run."""
     from pyspark.sql import SparkSession
 
     if not isinstance(spark, SparkSession):
         raise UnsupportedSpark(
-            "a pipeline needs a classic session of Spark, and this one is of Spark Connect, which cannot be asked for "
-            "the plan of a query: run it with `headrace pipeline run`, or on a cluster whose sessions are classic"
+            "a pipeline needs a classic Spark session, but this is a Spark Connect session, which does not "
+            "provide the plan of a query: run it with `headrace pipeline run`, or on a cluster whose "
+            "sessions are classic"
         )
     check_version(spark.version)

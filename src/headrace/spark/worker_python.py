@@ -1,9 +1,8 @@
-"""The Python that Spark starts on this machine: this interpreter, which takes pyspark from where it is installed.
+"""The Python that Spark starts on this machine: this interpreter, with the installed pyspark.
 
-Spark puts a zip of pyspark before everything else on the path of its Python processes, some two and three times, and a
-jar behind it. Python compiles what it imports from a zip in every process anew, which takes half a second each, and up
-to the first batch of a pipeline there are seven of them, one after the other. The installed package is the same,
-and it is compiled.
+Spark puts a zip of pyspark first on the path of its Python processes, in some cases two or three times, and a jar after
+it. Python compiles imports from a zip again in every process, which takes half a second each, and up to the first batch
+of a pipeline there are seven of them, one after the other. The installed package is the same, and it is compiled.
 """
 
 import shlex
@@ -29,7 +28,7 @@ PYTHONPATH=${{kept#:}} exec {python} "$@"
 
 
 def worker_python(spark_home: Path) -> str:
-    """The program for PYSPARK_PYTHON; this interpreter as it is where there is no place for a script."""
+    """Return the program for PYSPARK_PYTHON; this interpreter itself if there is no place for a script."""
     text = _SCRIPT.format(home=shlex.quote(str(spark_home)), python=shlex.quote(sys.executable))
     for script in _scripts():
         try:
@@ -40,7 +39,7 @@ def worker_python(spark_home: Path) -> str:
 
 
 def is_worker_python(program: str) -> bool:
-    """Whether it is the script that stands for this interpreter, and so nothing that a user has chosen."""
+    """Return whether it is the script for this interpreter, and so was not chosen by a user."""
     return Path(program) in _scripts()
 
 

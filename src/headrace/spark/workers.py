@@ -1,8 +1,8 @@
-"""A Python process of Spark, cheap to use again.
+"""Make a reused Python process of Spark cheaper.
 
-Spark's daemon collects garbage in a process after every task and every plan, through all that was ever imported: some
-20 ms of a core, which is much of a small task. What the first uses leave behind is there to stay, and is not looked at
-again.
+Spark's daemon collects garbage in a process after every task and every plan, through everything that was ever imported:
+some 20 ms of a core, which is much of a small task. Objects that the first uses leave behind are permanent, and are
+excluded from collection.
 """
 
 import gc
@@ -10,12 +10,12 @@ import sys
 
 DAEMON = "pyspark.daemon"
 FIRST_USES = 4
-"""By then all is imported."""
+"""Uses after which everything is imported."""
 
 _first_uses = iter(range(FIRST_USES))
 
 
 def freeze_imports() -> None:
-    """Told at each use; in processes that Spark's daemon did not start, such as the user's own, nothing is done."""
+    """Called at each use; does nothing in processes that Spark's daemon did not start, such as the user's own."""
     if getattr(sys.modules["__main__"].__spec__, "name", "") == DAEMON and next(_first_uses, None) is not None:
         gc.freeze()

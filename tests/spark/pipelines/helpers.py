@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.client import ConsumerRecord, Producer
 from headrace.client.blocking.whole_topics import read_topic
-from headrace.spark.pipelines.claims import Outcome
+from headrace.spark.pipelines.claims import RunOutcome
 from headrace.spark.pipelines.definition_reader import read_pipeline
 from headrace.spark.pipelines.runner import Runner
 
@@ -25,7 +25,7 @@ def runner_of(folder: Path, spark: "SparkSession", bootstrap: str, *, once: bool
     return Runner(pipeline=read_pipeline(folder), bootstrap=bootstrap, make_session=lambda: spark, is_once=once)
 
 
-def run_once(folder: Path, spark: "SparkSession", bootstrap: str) -> Outcome:
+def run_once(folder: Path, spark: "SparkSession", bootstrap: str) -> RunOutcome:
     return runner_of(folder, spark, bootstrap).run()
 
 
@@ -57,7 +57,7 @@ def headers(record: ConsumerRecord) -> dict[str, str]:
     return {name: (text or b"").decode() for name, text in record.headers}
 
 
-def rows(outcome: Outcome, name: str) -> int:
+def rows(outcome: RunOutcome, name: str) -> int:
     return sum(batch["rows"][name] for batch in outcome.batches)
 
 

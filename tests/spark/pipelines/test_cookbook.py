@@ -13,7 +13,7 @@ from headrace.cli.main import cli
 from headrace.cli.pipeline_test import compare
 from headrace.client import Producer
 from headrace.spark.pipelines.definition_reader import read_pipeline
-from headrace.spark.pipelines.records import State
+from headrace.spark.pipelines.records import RunState
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.pipelines.helpers import read_records, rows, run_once, values
 
@@ -68,13 +68,13 @@ def test_letters_of_the_recipe_are_sent_again_when_its_schema_is_mended(
     sent = [{"id": str(n), "amount": "many" if n % 5 == 0 else n * 1.5} for n in range(40)]
     send(servers, "payments", [json.dumps(payment) for payment in sent])
     first = run_once(folder, spark, servers)
-    assert (first.state, rows(first, "dead"), rows(first, "written")) == (State.DONE, 8, 32), first.message
+    assert (first.state, rows(first, "dead"), rows(first, "written")) == (RunState.DONE, 8, 32), first.message
     file = folder / "pipeline.yml"
     file.write_text(file.read_text().replace("amount DOUBLE", "amount STRING"))
     replayed = CliRunner().invoke(cli, ["pipeline", "replay-dlq", str(folder), "--json", "--bootstrap", servers])
     assert json.loads(replayed.output) == {"sent": 8, "passed_over": 0, "before_rewind": 0}
     second = run_once(folder, spark, servers)
-    assert (second.state, rows(second, "read"), rows(second, "dead")) == (State.DONE, 8, 0), second.message
+    assert (second.state, rows(second, "read"), rows(second, "dead")) == (RunState.DONE, 8, 0), second.message
     found = values(read_records(servers, "payments-clean"))
     assert sorted(found, key=lambda row: int(row["id"])) == sent
 
@@ -95,7 +95,7 @@ def test_the_backfill_of_the_recipe_ends_where_its_stream_begins(
     assert len(read_records(servers, "readings-fahrenheit")) == 80
     send(servers, "readings", [json.dumps({"sensor": str(n), "celsius": n}) for n in range(100, 120)])
     live = run_once(folder, spark, servers)
-    assert (live.state, rows(live, "read")) == (State.DONE, 20), live.message
+    assert (live.state, rows(live, "read")) == (RunState.DONE, 20), live.message
     found = sorted(values(read_records(servers, "readings-fahrenheit")), key=lambda row: int(row["sensor"]))
     good = [n for n in range(120) if n >= 100 or n % 10 not in (3, 7)]
     assert found == [{"sensor": str(n), "fahrenheit": n * 9 / 5 + 32} for n in good]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headrace.spark.pipelines.records import State
+from headrace.spark.pipelines.records import RunState
 from headrace.testing.embedded import EmbeddedBroker
 from tests.small_disks import small_file_system
 from tests.spark.pipelines.helpers import read_records, run_once, send, values, write_pipeline
@@ -44,15 +44,15 @@ def test_a_full_disk_under_the_checkpoint_loses_nothing(
     name = broker.create_topic(broker.unused_topic_name("full-disk"), partitions=2)
     folder = write_pipeline(tmp_path, PIPELINE.format(name=name, checkpoint=small_disk / "checkpoint"))
     send(broker.bootstrap_servers, name, ({"id": number} for number in range(20)))
-    assert run_once(folder, spark, broker.bootstrap_servers).state is State.DONE
+    assert run_once(folder, spark, broker.bootstrap_servers).state is RunState.DONE
     filler = small_disk / "filler"
     with pytest.raises(OSError, match="No space"):
         fill(filler)
     send(broker.bootstrap_servers, name, ({"id": number} for number in range(20, 50)))
     outcome = run_once(folder, spark, broker.bootstrap_servers)
-    assert outcome.state is State.FAILED
+    assert outcome.state is RunState.FAILED
     assert "the disk is full: free some space, then run it again" in outcome.message
     filler.unlink()
-    assert run_once(folder, spark, broker.bootstrap_servers).state is State.DONE
+    assert run_once(folder, spark, broker.bootstrap_servers).state is RunState.DONE
     found = sorted(row["id"] for row in values(read_records(broker.bootstrap_servers, f"{name}-out")))
     assert found == list(range(50))

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from headrace.cli.main import cli
 from headrace.spark.pipelines.failpoints import FILE_VARIABLE, VARIABLE
-from headrace.spark.pipelines.records import State
+from headrace.spark.pipelines.records import RunState
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.pipelines.helpers import read_records, run_once, send, values, write_pipeline
 
@@ -102,7 +102,7 @@ def test_a_killed_run_goes_on_without_loss_or_repetition(
     said = killed(failpoint, tmp_path, *run, status=1)
     assert re.search(r"the process that drives Spark \(pid \d+\) was killed by SIGKILL", said), said
     outcome = run_once(folder, spark, broker.bootstrap_servers)
-    assert outcome.state is State.DONE, outcome.message
+    assert outcome.state is RunState.DONE, outcome.message
     told = [
         (row["begin"], row["country"], row["n"])
         for row in values(read_records(broker.bootstrap_servers, f"{name}-out"))
@@ -131,7 +131,7 @@ def test_a_killed_backfill_goes_on_without_loss_or_repetition(
     send(broker.bootstrap_servers, name, ({"id": n} for n in range(300, 340)))
     resumed = CliRunner().invoke(cli, ["pipeline", *call])
     assert resumed.exit_code == 0, (resumed.output, resumed.exception)
-    assert run_once(folder, spark, broker.bootstrap_servers).state is State.DONE
+    assert run_once(folder, spark, broker.bootstrap_servers).state is RunState.DONE
     found = sorted(row["id"] for row in values(read_records(broker.bootstrap_servers, f"{name}-out")))
     assert found == list(range(340))
 

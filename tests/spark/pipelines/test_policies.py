@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headrace.client import Admin, ConfigResource, ResourceType
-from headrace.spark.pipelines.records import TOPIC, TOPIC_CONFIGS, State
+from headrace.spark.pipelines.records import TOPIC, TOPIC_CONFIGS, RunState
 from headrace.testing.embedded import EmbeddedBroker
 from tests.spark.pipelines.helpers import headers, read_records, rows, run_once, runner_of, send, values, write_pipeline
 
@@ -78,7 +78,7 @@ def test_a_transform_that_raises_is_tried_again(
     told: list[str] = []
     runner = runner_of(folder, spark, broker.bootstrap_servers)
     runner.on_state = told.append
-    assert runner.run().state is State.DONE
+    assert runner.run().state is RunState.DONE
     assert f"restart 1 of 2 in 0.1 s after: {folder}/code.py:12: OSError: the service is away" in told, told
     found = sorted(row["id"] for row in values(read_records(broker.bootstrap_servers, f"{name}-out")))
     assert found == list(range(1, 11))
@@ -94,7 +94,7 @@ def test_records_with_new_fields_are_letters_and_the_rest_is_printed(
     folder = write_pipeline(tmp_path, STRICT.format(name=name))
     send(broker.bootstrap_servers, name, [{"id": 4711}, {"id": 2, "coupon": "x", "colour": "red"}])
     outcome = run_once(folder, spark, broker.bootstrap_servers)
-    assert (outcome.state, rows(outcome, "drifted")) == (State.DONE, 1), outcome.message
+    assert (outcome.state, rows(outcome, "drifted")) == (RunState.DONE, 1), outcome.message
     assert outcome.batches[-1]["totals"]["drifted_fields"] == {"coupon": 1, "colour": 1}
     (letter,) = read_records(broker.bootstrap_servers, f"{name}-dead")
     assert headers(letter)["hr-dead-reason"] == "fields that the schema does not have: coupon, colour"
@@ -126,7 +126,7 @@ def test_what_is_more_or_less_than_one_object_is_a_letter(
         b'{"id": "}\\u007d", "more": [{"id": 1}]}',
     ]
     send(broker.bootstrap_servers, name, [*bad, *good], keys=["one partition, so one order"] * len(bad + good))
-    assert run_once(folder, spark, broker.bootstrap_servers).state is State.DONE
+    assert run_once(folder, spark, broker.bootstrap_servers).state is RunState.DONE
     found = [row["id"] for row in values(read_records(broker.bootstrap_servers, f"{name}-out"))]
     assert found == ["good", "spaces", "quotes", "}}"]
     letters = read_records(broker.bootstrap_servers, f"{name}-dead")
@@ -157,7 +157,7 @@ def test_fields_that_do_not_fit_are_named(
         b'{"amount": 1}': 'field "id" is missing or null',
     }
     send(broker.bootstrap_servers, name, [*reasons, b'{"id": "6", "amount": 7}'])
-    assert run_once(folder, spark, broker.bootstrap_servers).state is State.DONE
+    assert run_once(folder, spark, broker.bootstrap_servers).state is RunState.DONE
     letters = read_records(broker.bootstrap_servers, f"{name}-dead")
     assert {letter.value: headers(letter)["hr-dead-reason"] for letter in letters} == reasons
     (row,) = values(read_records(broker.bootstrap_servers, f"{name}-out"))

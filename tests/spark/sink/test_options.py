@@ -64,12 +64,12 @@ def test_fewer_acknowledgements_are_at_least_once() -> None:
         ({}, 'option "kafka.bootstrap.servers" is missing'),
         ({**SERVERS, "bootstrap.servers": "other:1"}, "contradict each other"),
         ({**SERVERS, "topic": ""}, 'option "topic" is empty'),
-        ({**SERVERS, "delivery": "twice"}, 'option "delivery" is one of exactly-once, at-least-once'),
+        ({**SERVERS, "delivery": "twice"}, 'option "delivery" must be one of exactly-once, at-least-once'),
         ({**SERVERS, "delivery": "at-least-once", "idempotencekey": "k"}, "leave one of the two out"),
         ({**SERVERS, "idempotencebatchid": "1"}, "set that too"),
         (
             {**SERVERS, "idempotencekey": "k", "idempotencebatchid": "-1"},
-            'option "idempotenceBatchId" is a whole number',
+            'option "idempotenceBatchId" must be a whole number',
         ),
         ({**SERVERS, "delivery": "exactly-once", "kafka.acks": "1"}, "writing exactly once needs kafka.acks=all"),
         ({**SERVERS, "idempotencekey": "k", "kafka.acks": "0"}, "writing exactly once needs kafka.acks=all"),
@@ -87,7 +87,7 @@ def test_fewer_acknowledgements_are_at_least_once() -> None:
         ({**SERVERS, "kafka.transactional.id": "x"}, 'option "kafka.transactional.id" is not for a sink'),
         ({**SERVERS, "topic": "t", "startingoffsets": "latest"}, 'option "startingOffsets" is for reading: a write'),
         ({**SERVERS, "topic": "t", "commitgroup": "g"}, 'option "commitGroup" is for reading: a write'),
-        ({**SERVERS, "topic": "t", "kafka.group.id": "g"}, 'option "kafka.group.id" is not taken by this client'),
+        ({**SERVERS, "topic": "t", "kafka.group.id": "g"}, 'option "kafka.group.id" is not supported by this client'),
         ({**SERVERS, "kafka.key.serializer": "x"}, 'option "kafka.key.serializer" cannot be set'),
         (
             {**SERVERS, "kafka.ssl.truststore.location": "ca.pem"},

@@ -170,7 +170,7 @@ def test_another_query_id_is_another_history(place: tuple[EmbeddedBroker, str]) 
 @pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
 def test_brokers_that_stay_away_are_told_with_the_option(delivery: str) -> None:
     away = {"kafka.bootstrap.servers": "127.0.0.1:9", "kafka.delivery.timeout.ms": "300", "topic": "t"}
-    with pytest.raises(BrokersAway, match=r'127\.0\.0\.1:9\) did not answer within option "kafka\.delivery\.timeout'):
+    with pytest.raises(BrokersAway, match=r'127\.0\.0\.1:9\) did not respond within option "kafka\.delivery\.timeout'):
         write_rows(rows(0, 1), parse_sink_options({**away, "delivery": delivery}), Identity("spark.q.s", "r", 0, 1))
 
 

@@ -41,7 +41,7 @@ def values(seen: Collected) -> list:
 
 
 def test_a_topic_that_does_not_exist_is_named(spark: "SparkSession", broker: EmbeddedBroker, tmp_path: Path) -> None:
-    wanted = r'option "subscribe" names "no-such-topic": no such topic or partition'
+    wanted = r'option "subscribe" names "no-such-topic", which does not exist'
     with pytest.raises(Exception, match=wanted):
         load(spark, broker, "no-such-topic").collect()
     with pytest.raises(Exception, match=wanted):
@@ -51,7 +51,7 @@ def test_a_topic_that_does_not_exist_is_named(spark: "SparkSession", broker: Emb
 def test_partitions_that_do_not_exist_are_named(spark: "SparkSession", broker: EmbeddedBroker, topic: str) -> None:
     with pytest.raises(Exception, match=f'option "assign" names "{topic}-7"'):
         load(spark, broker, assign=json.dumps({topic: [0, 7]})).collect()
-    with pytest.raises(Exception, match=f'option "startingOffsets" says nothing about {topic}-1'):
+    with pytest.raises(Exception, match=f'option "startingOffsets" lacks {topic}-1'):
         load(spark, broker, topic, startingOffsets=json.dumps({topic: {"0": 0}})).collect()
     ends = json.dumps({topic: {"0": 0, "1": 0, "9": 0}})
     with pytest.raises(Exception, match=f'option "endingOffsets" names {topic}-9'):
@@ -70,9 +70,9 @@ def test_offsets_that_contradict_each_other(spark: "SparkSession", broker: Embed
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"endingOffsets": "latest"}, 'option "endingOffsets" is for batch reads'),
-        ({"scan": "direct"}, r'option "scan" \(direct\) is for batch reads'),
-        ({"pushdown": True}, 'option "pushdown" is for batch reads'),
+        ({"endingOffsets": "latest"}, 'option "endingOffsets" is only for batch reads'),
+        ({"scan": "direct"}, r'option "scan" \(direct\) is only for batch reads'),
+        ({"pushdown": True}, 'option "pushdown" is only for batch reads'),
         ({"startingOffsets": "{topic: {'0': 99}}"}, 'option "startingOffsets"'),
     ],
 )
@@ -127,7 +127,7 @@ def test_retention_passes_a_stopped_query(
 def test_a_deleted_topic(broker: EmbeddedBroker, topic: str, tmp_path: Path, read_once: Callable) -> None:
     frame, seen = read_once("fail")
     broker.delete_topic(topic)
-    with pytest.raises(Exception, match=f"{topic}-0 from offset 10 on, .* cannot be read any more, as .* deleted"):
+    with pytest.raises(Exception, match=f"{topic}-0 from offset 10 on, .* cannot be read any more, because .* deleted"):
         run_available(frame, tmp_path, seen.take)
 
 

@@ -10,7 +10,7 @@ from headrace.client.config import ConsumerConfig
 from headrace.model.ids import TopicPartition
 from headrace.spark import log_once
 from headrace.spark.data_source import HeadraceDataSource
-from headrace.spark.offset_vectors import CheckpointError, from_json
+from headrace.spark.offset_vectors import CheckpointOffsetError, from_json
 from headrace.spark.option_names import OWN_SOURCE_NAMES, SINK_NAMES, SOURCE_NAMES, OptionError
 from headrace.spark.source_options import DEFAULT_COLUMNS, SourceOptions, latest_is_not_a_start, parse_source_options
 
@@ -49,27 +49,27 @@ def test_defaults_are_the_connectors_but_for_the_isolation() -> None:
         ({"bootstrap.servers": "elsewhere:1"}, "contradict each other"),
         ({"assign": '{"t": [0]}'}, "subscribe and assign are given"),
         ({"subscribe": " , "}, 'option "subscribe" names no topic'),
-        ({"startingOffsets": "middle"}, 'option "startingOffsets" is earliest, latest or JSON'),
+        ({"startingOffsets": "middle"}, 'option "startingOffsets" must be earliest, latest or JSON'),
         ({"startingOffsets": '{"t": 5}'}, 'option "startingOffsets" is a JSON object'),
         ({"startingOffsets": '{"t": {"0": "five"}}'}, 'option "startingOffsets"'),
         ({"startingOffsets": '{"t": {"0": -3}}'}, 'option "startingOffsets"'),
         ({"startingOffsets": "{"}, 'option "startingOffsets"'),
         ({"endingOffsets": "earliest"}, 'option "endingOffsets" cannot be earliest'),
         ({"endingOffsets": '{"t": {"0": -2}}'}, 'option "endingOffsets" cannot be earliest'),
-        ({"startingTimestamp": "yesterday"}, 'option "startingTimestamp" is a whole number'),
+        ({"startingTimestamp": "yesterday"}, 'option "startingTimestamp" must be a whole number'),
         ({"startingOffsetsByTimestampStrategy": "guess"}, "is one of error, latest"),
-        ({"maxOffsetsPerTrigger": "0"}, 'option "maxOffsetsPerTrigger" is a whole number of at least 1'),
+        ({"maxOffsetsPerTrigger": "0"}, 'option "maxOffsetsPerTrigger" must be a whole number of at least 1'),
         ({"maxOffsetsPerTrigger": "5", "minOffsetsPerTrigger": "6"}, "contradict each other"),
-        ({"maxTriggerDelay": "soon"}, 'option "maxTriggerDelay" is a duration'),
+        ({"maxTriggerDelay": "soon"}, 'option "maxTriggerDelay" must be a duration'),
         ({"minPartitions": "-1"}, 'option "minPartitions"'),
-        ({"includeHeaders": "yes"}, 'option "includeHeaders" is true or false'),
+        ({"includeHeaders": "yes"}, 'option "includeHeaders" must be true or false'),
         ({"failOnDataLoss": "true", "dataLossPolicy": "earliest"}, "contradict each other"),
         ({"failOnDataLoss": "false", "dataLossPolicy": "fail"}, "contradict each other"),
         ({"dataLossPolicy": "ignore"}, "is one of fail, skip-and-report, earliest"),
         ({"columns": "key,values"}, 'option "columns" names "values"'),
         ({"columns": "key,key"}, "names a column twice"),
         ({"columns": "key", "includeHeaders": "true"}, "contradict each other"),
-        ({"valueFormat": "xml"}, 'option "valueFormat" is one of binary, string, json'),
+        ({"valueFormat": "xml"}, 'option "valueFormat" must be one of binary, string, json'),
         ({"valueFormat": "json"}, 'option "schema" is needed'),
         ({"schema": "a INT"}, 'options "schema" and "valueFormat" (binary) contradict each other'),
         (
@@ -77,7 +77,7 @@ def test_defaults_are_the_connectors_but_for_the_isolation() -> None:
             'option "schema" (id INTT) cannot be read: field "id": there is',
         ),
         ({"valueFormat": "json", "schema": "id"}, 'field "id" has no type'),
-        ({"valueFormat": "json", "schema": "a INTERVAL DAY TO SECOND"}, 'there is no type "interval"'),
+        ({"valueFormat": "json", "schema": "a INTERVAL DAY TO SECOND"}, 'unknown type "interval"'),
         ({"onBadRecord": "drop"}, 'option "onBadRecord" needs option "valueFormat"'),
         ({"commitGroup": ""}, 'option "commitGroup" is empty'),
         ({"kafka.fetch.max.byte": "1"}, "did you mean 'fetch.max.bytes'?"),
@@ -87,35 +87,39 @@ def test_defaults_are_the_connectors_but_for_the_isolation() -> None:
         ({"kafka.ssl.truststore.type": "JKS"}, "only PEM files can be read"),
         (
             {"kafka.ssl.truststore.location": "/etc/kafka.client.truststore.jks"},
-            "a store of Java: only PEM files can be",
+            "a Java key store: only PEM files can be",
         ),
         (
             {"kafka.ssl.keystore.location": "me.P12"},
-            'option "kafka.ssl.keystore.location" is "me.P12", a store of Java',
+            'option "kafka.ssl.keystore.location" is "me.P12", a Java key store',
         ),
         ({"kafka.sasl.jaas.config": "com.example.Other required;"}, 'option "kafka.sasl.jaas.config" is understood'),
         ({"kafka.sasl.kerberos.service.name": "kafka"}, "sasl.kerberos.service.name"),
         ({"topic": "t"}, 'option "topic" is for writing and "subscribe" for reading: leave one of them out'),
-        ({"kafka.fetch.max.byte": "1"}, 'option "kafka.fetch.max.byte" is not taken by this client'),
-        ({"kafka.isolation.level": "read_all"}, 'option "kafka.isolation.level" is not taken by this client'),
+        ({"kafka.fetch.max.byte": "1"}, 'option "kafka.fetch.max.byte" is not supported by this client'),
+        ({"kafka.isolation.level": "read_all"}, 'option "kafka.isolation.level" is not supported by this client'),
         ({"kafka.sasl.kerberos.service.name": "kafka"}, 'option "kafka.sasl.kerberos.service.name" is not taken'),
         ({"kafka.ssl.engine.factory.class": "x"}, 'option "kafka.ssl.engine.factory.class" is not taken'),
         ({"kafka.security.protocol": "SASL"}, 'option "kafka.security.protocol" is not taken'),
         (
             {"kafka.bootstrap.servers": "a:1,b:x"},
-            "option \"kafka.bootstrap.servers\" is not taken by this client: 'b:x' is",
+            "option \"kafka.bootstrap.servers\" is not supported by this client: 'b:x' is",
         ),
-        ({"kafka.sasl.username": "me"}, 'option "kafka.sasl.username" is not taken'),
+        ({"kafka.sasl.username": "me"}, 'option "kafka.sasl.username" is not supported'),
         (
             {"kafka.ssl.truststore.location": "/ca.pem"},
-            'option "kafka.ssl.truststore.location" is not taken by this client: kafka.ssl.truststore.location says '
-            "nothing with kafka.security.protocol 'PLAINTEXT': set that to SSL or SASL_SSL, or leave "
-            "kafka.ssl.truststore.location out",
+            'option "kafka.ssl.truststore.location" is not supported by this client: '
+            "kafka.ssl.truststore.location has no effect with kafka.security.protocol 'PLAINTEXT': "
+            "set that to SSL or SASL_SSL, or leave kafka.ssl.truststore.location out",
         ),
-        ({"kafka.ssl.ca.location": "/ca.pem"}, 'option "kafka.ssl.ca.location" is not taken by this client: kafka.ssl'),
+        (
+            {"kafka.ssl.ca.location": "/ca.pem"},
+            'option "kafka.ssl.ca.location" is not supported by this client: kafka.ssl',
+        ),
         (
             {"kafka.sasl.jaas.config": 'PlainLoginModule required username="me" password="p";'},
-            'option "kafka.sasl.jaas.config" is not taken by this client: kafka.sasl.jaas.config says nothing with',
+            'option "kafka.sasl.jaas.config" is not supported by this client: '
+            "kafka.sasl.jaas.config has no effect with",
         ),
         (
             {"kafka.ssl.ca.location": "/a.pem", "kafka.ssl.truststore.location": "/b.pem"},
@@ -176,7 +180,7 @@ def test_a_batch_read_says_which_options_are_for_streams(
     source = HeadraceDataSource({**NEEDED, "maxoffsetspertrigger": "5", "commitgroup": "g"})
     source.reader(StructType([StructField(name, StringType()) for name in DEFAULT_COLUMNS]))
     assert capsys.readouterr().err.splitlines() == [
-        f'headrace: option "{name}" is for streams: a batch read does nothing with it'
+        f'headrace: option "{name}" applies only to streams: leave it out of a batch read'
         for name in ("maxOffsetsPerTrigger", "commitGroup")
     ]
 
@@ -199,5 +203,5 @@ def test_what_spark_adds_is_no_mistake() -> None:
 
 
 def test_a_foreign_checkpoint_is_told_from_ours() -> None:
-    with pytest.raises(CheckpointError, match="another query"):
+    with pytest.raises(CheckpointOffsetError, match="another query"):
         from_json({"rowsPerSecond": 5})

@@ -15,7 +15,7 @@ from headrace.model.errors import ErrorCode
 from headrace.spark import log_once, stream_planner
 from headrace.spark.broker_wait import BrokersAway
 from headrace.spark.data_loss import DataLost
-from headrace.spark.offset_vectors import CheckpointError
+from headrace.spark.offset_vectors import CheckpointOffsetError
 from headrace.spark.option_names import OptionError
 from headrace.spark.range_planner import OffsetRange
 from headrace.spark.range_reader import RangePartition, read_range
@@ -119,7 +119,10 @@ def test_a_query_without_a_group_says_so_once(
     monkeypatch.setattr(log_once, "_said", {})
     for _ in range(2):
         planning().end()
-    line = 'headrace: progress is not shown as a group: set option "commitGroup" or "kafka.group.id" for that\n'
+    line = (
+        "headrace: the progress is not published to a group: "
+        'set option "commitGroup" or "kafka.group.id" to publish it\n'
+    )
     assert capsys.readouterr().err == line
 
 
@@ -138,7 +141,9 @@ def test_a_replay_does_not_read_another_topic_of_the_same_name(
         broker.create_topic(topic, partitions=2)
         produce(broker, topic, [b"new"] * 5, partition=1)
     if policy == "fail":
-        with pytest.raises(DataLost, match=rf'{topic}-1 offset 4 cannot be read again, as "{topic}" was deleted or'):
+        with pytest.raises(
+            DataLost, match=rf'{topic}-1 offset 4 cannot be read again, because "{topic}" was deleted or'
+        ):
             planning(**both).ranges(None, end)
     else:
         assert planning(**both).ranges(None, end) == [(0, 0, 2)]
@@ -162,14 +167,17 @@ def test_a_topic_that_was_deleted_is_a_matter_of_the_policy(
     if is_available_now:
         query.fix_ends()
     lost = (
-        f"{topic}-0 from offset 0 on, {topic}-1 from offset 5 on cannot be read any more, as the topic or partition was"
+        f"{topic}-0 from offset 0 on, {topic}-1 from offset 5 on cannot be read any more, "
+        "because the topic or partition was"
     )
     if policy == "fail":
         with pytest.raises(DataLost, match=f"{lost} deleted; set option"):
             query.end(end)
         return
     without = query.end(end)
-    assert f'{lost} deleted; the query goes on, as option "dataLossPolicy" is {policy}' in capsys.readouterr().err
+    assert (
+        f'{lost} deleted; the query continues, because option "dataLossPolicy" is {policy}' in capsys.readouterr().err
+    )
     assert query.ranges(end, without) == []
     broker.create_topic(topic, partitions=2)
     produce(broker, topic, [b"new"] * 3, partition=1)
@@ -189,7 +197,7 @@ def test_a_topic_made_anew_is_passed_over_with_its_ranges(
     assert query.ranges(end, query.end(end)) == []
     reported = capsys.readouterr().err
     assert f'topic "{topic}" was deleted and created again, so {topic}-0 from offset 0 on, {topic}-1 from' in reported
-    assert f"records are passed over to go on behind them: {topic}-1 offsets 0 to 2; the query goes on" in reported
+    assert f"records are skipped to continue after them: {topic}-1 offsets 0 to 2; the query continues" in reported
 
 
 @pytest.mark.parametrize("policy", ["skip-and-report", "earliest"])
@@ -207,8 +215,8 @@ def test_ranges_that_are_gone_are_reported_exactly(
         batches = read_range(RangePartition(OffsetRange(place, begin, end)), options, schema)
         assert [each for batch in batches for each in batch.column("offset").to_pylist()] == [*left]
         assert capsys.readouterr().err == (
-            f"headrace: records are lost before they were read: {topic}-0 offsets {reported} (retention or a deletion "
-            f'removed them); the query goes on, as option "dataLossPolicy" is {policy}\n'
+            f"headrace: records were lost before they were read: {topic}-0 offsets {reported} (retention or a deletion "
+            f'removed them); the query continues, because option "dataLossPolicy" is {policy}\n'
         )
 
 
@@ -228,13 +236,13 @@ def test_a_log_that_became_shorter(
     read[topic]["0"] = 9
     query = planning(dataLossPolicy=policy)
     if begin is None:
-        with pytest.raises(DataLost, match=f"{topic}-0 ends at offset 3, and was read up to 9"):
+        with pytest.raises(DataLost, match=f"{topic}-0 ends at offset 3, but was read up to 9"):
             query.end(read)
         return
     end = query.end(read)
     reported = capsys.readouterr().err
-    assert f"{topic}-0 ends at offset 3, and was read up to 9; the query goes on, as option" in reported
-    assert (f"records are passed over to go on behind them: {topic}-0 offsets 0 to 2;" in reported) == (begin == 3)
+    assert f"{topic}-0 ends at offset 3, but was read up to 9; the query continues, because option" in reported
+    assert (f"records are skipped to continue after them: {topic}-0 offsets 0 to 2;" in reported) == (begin == 3)
     assert query.ranges(read, end) == ([(0, begin, 3)] if begin < 3 else [])
     produce(broker, topic, [b"w"] * 2, partition=0)
     assert query.ranges(end, query.end(end)) == [(0, 3, 5)]
@@ -263,7 +271,7 @@ def test_a_start_behind_the_end_is_named(topic: str, planning: Any, is_available
     query = planning(startingOffsets=json.dumps({topic: {"0": 0, "1": 99}}))
     if is_available_now:
         query.fix_ends()
-    with pytest.raises(OptionError, match=f'option "startingOffsets" has {topic}-1 begin at offset 99, and it ends at'):
+    with pytest.raises(OptionError, match=f'option "startingOffsets" starts {topic}-1 at offset 99, but it ends at'):
         query.end()
 
 
@@ -286,10 +294,12 @@ def test_a_checkpoint_of_a_query_of_other_topics_is_told(broker: EmbeddedBroker,
     produce(broker, topic, [b"v"] * 3, partition=0)
     end = planning().end()
     other = broker.create_topic(broker.unused_topic_name("other"))
-    with pytest.raises(DataLost, match=f"{topic}-0 from offset 3 on, .* is it the checkpoint of another query") as told:
+    with pytest.raises(
+        DataLost, match=f"{topic}-0 from offset 3 on, .* it may be the checkpoint of another query"
+    ) as told:
         planning(subscribe=other).end(end)
     assert str(told.value).endswith('; give this one its own "checkpointLocation"')
-    with pytest.raises(CheckpointError, match="is it the checkpoint of another query"):
+    with pytest.raises(CheckpointOffsetError, match="it may be the checkpoint of another query"):
         planning().end({"logOffset": 3})
     broker.delete_topic(other)
 
@@ -303,13 +313,13 @@ def test_another_cluster_at_the_address_is_named_as_such(broker: EmbeddedBroker,
                 second.create_topic(topic, partitions=2)
             address = {"kafka.bootstrap.servers": second.bootstrap_servers}
             with pytest.raises(
-                DataLost, match=f"the brokers at {second.bootstrap_servers} are another cluster"
+                DataLost, match=f"the brokers at {second.bootstrap_servers} belong to another cluster"
             ) as told:
                 planning(**address).end(end)
             assert str(told.value).endswith(
-                '; point option "kafka.bootstrap.servers" at that cluster, or begin with a new checkpoint'
+                '; set option "kafka.bootstrap.servers" to that cluster, or use a new checkpoint'
             )
-            with pytest.raises(DataLost, match="point `bootstrap`"):
+            with pytest.raises(DataLost, match="set `bootstrap`"):
                 planning(**address, sourceName="input").end(end)
 
 

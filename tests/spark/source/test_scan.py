@@ -172,7 +172,7 @@ def test_files_that_are_not_the_ones_meant_are_left_for_the_broker(
     wanted = range(piece.wanted.begin, piece.wanted.end)
     assert found == [row[3] for row in consume(broker, segmented, [1]) if row[3] in wanted]
     assert found
-    assert capsys.readouterr().err.count("headrace: a scan reads through the broker: ") == 1
+    assert capsys.readouterr().err.count("headrace: reading through the broker instead of from files: ") == 1
 
 
 def test_a_broker_that_gives_no_files_is_read_through_and_that_is_said(
@@ -184,7 +184,7 @@ def test_a_broker_that_gives_no_files_is_read_through_and_that_is_said(
         pieces, _options = planned(broker, segmented, 0, 300, scan="direct")
         assert not any(isinstance(each, ScanPiece) for each in pieces)
     assert capsys.readouterr().err == (
-        'headrace: option "scan" is direct, but this broker gives no files: reading through it\n'
+        'headrace: option "scan" is direct, but this broker does not share its files; reading through the broker\n'
     )
 
 

@@ -83,5 +83,5 @@ def test_a_type_that_json_has_not_is_named(spark: "SparkSession", broker: Embedd
     produce(broker, topic, [b"{}"], partition=0)
     with pytest.raises(Exception, match='option "schema" has the type variant'):
         load(spark, broker, topic, valueFormat="json", schema="a VARIANT").collect()
-    with pytest.raises(AnalysisException, match=r'option "schema" \(a NUMBER\).*: there is no type "number"'):
+    with pytest.raises(AnalysisException, match=r'option "schema" \(a NUMBER\).*: unknown type "number"'):
         load(spark, broker, topic, valueFormat="json", schema="a NUMBER")

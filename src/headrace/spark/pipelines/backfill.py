@@ -1,8 +1,8 @@
-"""What lies before the beginning of a stream is brought in by batch jobs, up to the very offset the stream begins at.
+"""Load the records before the start of a stream by batch jobs, exactly up to the offset at which the stream begins.
 
-The range is cut into chunks. Each is written like a micro-batch, under the name of the backfill and the number of the
-chunk, so a chunk that is done twice after a kill is written once. Where the stream begins is settled before the first
-chunk, so it may run meanwhile.
+The range is split into chunks. Each chunk is written like a micro-batch, identified by the name of the backfill and the
+number of the chunk, so a chunk that is repeated after a kill is written once. The start of the stream is fixed before
+the first chunk, so the stream may run at the same time.
 """
 
 import json
@@ -32,14 +32,14 @@ CHUNK_RECORDS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
-    """One of them, done or not."""
+    """One backfill, complete or not."""
 
     name: str
     generation: int
     begins: Mapping[str, Vector]
-    """By source; from here."""
+    """The start offsets, by source."""
     ends: Mapping[str, Vector]
-    """To before here."""
+    """The end offsets, exclusive."""
     chunk_records: int
     chunks: int
     done: int = 0
@@ -50,7 +50,7 @@ class Backfill:
 
 
 class BackfillRefused(Exception):
-    """It would not give what is wanted; the message says why."""
+    """The backfill would not have the wanted result; the message says why."""
 
 
 def known_backfills(checkpoint: Checkpoint) -> list[Backfill]:
@@ -66,7 +66,7 @@ def known_backfills(checkpoint: Checkpoint) -> list[Backfill]:
 def plan_backfill(
     admin: Admin, pipeline: Pipeline, checkpoint: Checkpoint, *, from_ms: int, chunk_records: int, again: bool
 ) -> Backfill:
-    """The backfill that was begun and not ended, or a new one; the caller holds the lock of backfills."""
+    """Return the incomplete backfill, or a new one; the caller holds the backfill lock."""
     known = known_backfills(checkpoint)
     for each in known:
         if not each.is_done:
@@ -80,7 +80,8 @@ def plan_backfill(
     for each in known:
         if each.ends == ends and each.generation == generation and not again:
             raise BackfillRefused(
-                f"backfill {each.name} has brought in what is before the stream already: --again writes it once more"
+                f"backfill {each.name} has already loaded the records before the stream; use --again to write "
+                "them once more"
             )
     chunks = len(_cuts(begins, ends, chunk_records)) - 1
     planned = Backfill(
@@ -96,7 +97,7 @@ def plan_backfill(
 
 
 def _hand_over(admin: Admin, pipeline: Pipeline, checkpoint: Checkpoint) -> tuple[int, Mapping[str, Vector]]:
-    """Where the stream begins. If that is not settled yet it is settled now: behind all there is."""
+    """Return where the stream begins. If that is not fixed yet, it is fixed now: after all existing records."""
     note = checkpoint.note()
     if not note.starts:
         try:
@@ -111,7 +112,7 @@ def _hand_over(admin: Admin, pipeline: Pipeline, checkpoint: Checkpoint) -> tupl
         except CheckpointInUse:
             note = checkpoint.note()
     if not note.starts:
-        raise BackfillRefused("a run is just finding out where its stream begins: try again in a moment")
+        raise BackfillRefused("a run is just determining where its stream begins; try again in a moment")
     return note.generation, note.starts
 
 
@@ -124,7 +125,7 @@ def run_backfill(
     bootstrap: str,
     on_chunk: Callable[[Backfill], None],
 ) -> Backfill:
-    """Bring in what is left of it; the caller holds the lock of backfills."""
+    """Load the remaining chunks; the caller holds the backfill lock."""
     cuts = _cuts(planned.begins, planned.ends, planned.chunk_records)
     writer = MicroBatchWriter(
         pipeline=pipeline,
@@ -147,13 +148,14 @@ def run_backfill(
 
 
 def refuse_state(spark: "SparkSession", pipeline: Pipeline, bootstrap: str) -> None:
-    """Before a backfill is planned: a plan settles where the stream begins, and that would stay."""
+    """Refuse a stateful transform before planning: a plan fixes where the stream begins, and that would remain."""
     read = stream_of(spark, pipeline, bootstrap=bootstrap, starts={}, with_headers=needs_headers(pipeline))
     operators = compile_pipeline(spark, pipeline, read).operators
     if operators:
         raise BackfillRefused(
-            f"the transform keeps state ({', '.join(operators)}): what is on the two sides of the hand-over belongs "
-            "together. Bring it in through the stream: headrace pipeline rewind --to-time ..., then run"
+            f"the transform keeps state ({', '.join(operators)}), so the rows on both sides of the backfill's "
+            "end belong together. Load them through the stream: headrace pipeline rewind --to-time ..., then "
+            "run"
         )
 
 
@@ -177,7 +179,7 @@ def _chunk_of(
 
 
 def _cuts(begins: Mapping[str, Vector], ends: Mapping[str, Vector], chunk_records: int) -> list[Mapping[str, Vector]]:
-    """The offsets between chunks, from the begins to the ends; every partition moves on by the same number."""
+    """Return the offsets between chunks, from the starts to the ends; every partition advances by the same number."""
     places = [(s, t, p) for s, topics in begins.items() for t, found in topics.items() for p in found]
     step = max(chunk_records // max(len(places), 1), 1)
     longest = max((ends[s][t][p] - begins[s][t][p] for s, t, p in places), default=0)
@@ -191,7 +193,9 @@ def _cuts(begins: Mapping[str, Vector], ends: Mapping[str, Vector], chunk_record
 
 
 def _lower(wanted: Vector, ends: Vector) -> dict[str, dict[str, int]]:
-    """Not behind where the stream begins; partitions that the stream does not begin at are not its past."""
+    """Return offsets that are not after the start of the stream; partitions that the stream does not start with are
+    left out.
+    """
     return {
         topic: {part: min(wanted.get(topic, {}).get(part, offset), offset) for part, offset in found.items()}
         for topic, found in ends.items()

@@ -1,7 +1,7 @@
-"""What lies in the folder of a pipeline's checkpoint: Spark's own part by generation, and what we note beside it.
+"""The folder of a pipeline's checkpoint: Spark's own part by generation, and the notes of the pipeline.
 
-A rewind begins another generation: Spark's part of the old one stays as it is, and sinks take the new one's batches
-for what they are, not for repeats of the old one's.
+A rewind begins another generation: Spark's part of the old one stays unchanged, and sinks treat the new generation's
+batches as new, not as repeats of the old ones.
 """
 
 import fcntl
@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from headrace.spark.pipelines.identity import Identity, digest
+from headrace.spark.pipelines.identity import DefinitionIdentity, digest
 
 NOTE_FILE = "headrace.json"
 LOCK_FILE = "lock"
@@ -26,7 +26,7 @@ Vector = Mapping[str, Mapping[str, int]]
 
 
 def offsets_of(end: Mapping[str, Any] | None) -> dict[str, dict[str, int]]:
-    """The topics in an offset of the data source, without what it keeps beside them under names that no topic has."""
+    """Return the topics in an offset of the data source, without its additions under names that no topic has."""
     return {
         topic: {str(number): int(offset) for number, offset in partitions.items()}
         for topic, partitions in (end or {}).items()
@@ -44,20 +44,22 @@ class CheckpointInUse(CheckpointError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """What is known of a checkpoint beside Spark's own files."""
+    """Notes about a checkpoint beside Spark's own files."""
 
-    identity: Identity | None = None
+    identity: DefinitionIdentity | None = None
     generation: int = 0
     starts: Mapping[str, Vector] = field(default_factory=dict)
-    """Where the streams of this generation begin, by the names of their sources; settled before the first batch."""
+    """The starts of the streams of this generation, by source name; fixed before the first batch."""
     letters: Vector = field(default_factory=dict)
-    """Where the topic of dead letters ended when this generation began: letters below are of the time before it."""
+    """The end of the dead letter topic when this generation began: dead letters below it are older than the
+    generation.
+    """
 
 
-def _identity(found: Mapping[str, Any] | None) -> Identity | None:
+def _identity(found: Mapping[str, Any] | None) -> DefinitionIdentity | None:
     if found is None:
         return None
-    return Identity(
+    return DefinitionIdentity(
         name=found["name"],
         sources=tuple(found["sources"]),
         shapes=tuple(found["shapes"]),
@@ -67,13 +69,13 @@ def _identity(found: Mapping[str, Any] | None) -> Identity | None:
 
 
 class Batch(NamedTuple):
-    """One micro-batch as Spark's logs have it."""
+    """One micro-batch as recorded in Spark's logs."""
 
     number: int
     planned_ms: int
     watermark_ms: int
     ends: tuple[Mapping[str, Any] | None, ...]
-    """Where each source of the query ended."""
+    """The end offsets of each source of the query."""
     is_committed: bool
 
 
@@ -86,7 +88,7 @@ class Checkpoint:
         return self.folder / LOG_FILE
 
     def spark_folder(self, generation: int) -> Path:
-        """Whole, as workers have other current folders."""
+        """Return an absolute path, because workers have other current directories."""
         return self.folder.absolute() / f"spark-{generation}"
 
     def note(self) -> Note:
@@ -98,7 +100,9 @@ class Checkpoint:
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{file} cannot be read: {error}") from None
         if found.get("version") != NOTE_VERSION:
-            raise CheckpointError(f"{file} is of another version of headrace: take a new checkpoint folder")
+            raise CheckpointError(
+                f"{file} was written by an incompatible version of headrace: use a new checkpoint folder"
+            )
         return Note(
             identity=_identity(found["identity"]),
             generation=found["generation"],
@@ -111,7 +115,7 @@ class Checkpoint:
         self.write_json(NOTE_FILE, {"version": NOTE_VERSION, "definition": known, **asdict(note)})
 
     def write_json(self, name: str, value: object) -> None:
-        """Whole or not at all, and on the disk when this returns."""
+        """Write the file atomically and durably."""
         file = self.folder / name
         fresh = file.with_suffix(".new")
         try:
@@ -122,31 +126,31 @@ class Checkpoint:
                 os.fsync(opened.fileno())
             fresh.replace(file)
         except OSError as error:
-            raise CheckpointError(f"{file} cannot be written: {error.strerror}: free some space or move it") from None
+            raise CheckpointError(f"{file} cannot be written: {error.strerror}; free some space or move it") from None
 
     @contextmanager
     def locked(self, name: str = LOCK_FILE) -> Iterator[None]:
-        """Nobody else on this machine does the same with the checkpoint meanwhile."""
+        """Hold a lock on the checkpoint for this machine."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             file = (self.folder / name).open("a")
         except OSError as error:
             raise CheckpointError(
-                f"the checkpoint {self.folder} cannot be written: {error.strerror}: see to its owner and its rights, "
-                "or name another folder as `checkpoint`"
+                f"the checkpoint {self.folder} cannot be written: {error.strerror}; check its owner and "
+                "permissions, or set another folder as `checkpoint`"
             ) from None
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise CheckpointInUse(
-                    f"the checkpoint {self.folder} is in use by another run on this machine: "
-                    "`headrace pipeline stop` ends it"
+                    f"the checkpoint {self.folder} is in use by another run on this machine; `headrace "
+                    "pipeline stop` ends it"
                 ) from None
             yield
 
     def begin_generation(self, starts: Mapping[str, Vector], letters: Vector) -> Note:
-        """From now on the sources begin there, and nothing is remembered of what was done."""
+        """Begin a generation: the sources begin at the given starts, and earlier progress is forgotten."""
         note = self.note()
         fresh = replace(note, identity=None, generation=note.generation + 1, starts=starts, letters=letters)
         self.write_note(fresh)
@@ -158,7 +162,7 @@ class Checkpoint:
         return bool(self._numbers(generation, "offsets"))
 
     def batches(self, generation: int, limit: int | None = None) -> list[Batch]:
-        """The newest `limit` ones, oldest first; files that are being written just now are left out."""
+        """Return the newest `limit` batches, oldest first; files that are still being written are left out."""
         committed = set(self._numbers(generation, "commits"))
         numbers = self._numbers(generation, "offsets")
         found = []

@@ -1,4 +1,4 @@
-"""A definition becomes one DataFrame for Spark: sources, transform, expectations, and what goes to which sink."""
+"""Compile a definition to one DataFrame for Spark: sources, transform, expectations and routing to the sinks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from headrace.spark.pipelines import progress
 from headrace.spark.pipelines.definition import (
     INPUT_VIEW,
-    Action,
     BadRecordAction,
-    Format,
+    ExpectationAction,
     Pipeline,
     ReadAs,
+    RecordFormat,
     Source,
     Stage,
     UnknownFields,
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 LATE = "__late"
 DRIFTED_FIELDS_MAX = 20
-"""Unknown fields of one record, and sets of such fields of one batch, that are told by name."""
+"""Unknown fields of one record, and sets of such fields of one batch, that are reported by name."""
 FIELD_NAME_LENGTH_MAX = 100
 
 Reader = Callable[[Source], "DataFrame"]
-"""Gives the records of a source: a stream, or for a table and a backfill what there is."""
+"""Returns the records of a source: a stream, or for a table and a backfill the existing records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +52,11 @@ class Compiled:
     output: "DataFrame"
     """Records for topics and rows for tables."""
     operators: tuple[str, ...]
-    """Those that keep state."""
+    """The stateful operators."""
     counted: Mapping[str, str]
-    """The names of expectations, by the columns in which the rows that break them are counted."""
+    """The names of expectations, by the columns that count the rows violating them."""
     shared: tuple["DataFrame", ...]
-    """Rows of which there are two uses; whoever writes the output of a batch job gives them up then."""
+    """Rows that are used twice; the writer of a batch job's output unpersists them."""
 
 
 def compile_pipeline(spark: "SparkSession", pipeline: Pipeline, read: Reader) -> Compiled:
@@ -79,13 +79,13 @@ def compile_pipeline(spark: "SparkSession", pipeline: Pipeline, read: Reader) ->
     judged = judged.observe(progress.OUTPUT_METRICS, *_output_counts(pipeline))
     output = _guarded(pipeline, lambda: output_rows(judged, columns, pipeline))
     for number, rows in enumerate(rejected):
-        output = output.unionByName(_letters(rows, number, output, pipeline))
+        output = output.unionByName(_dead_letters(rows, number, output, pipeline))
     plan: str = output._jdf.queryExecution().analyzed().toString()
     return Compiled(output=output, operators=stateful_operators(plan), counted=_counted(pipeline), shared=tuple(shared))
 
 
 def _good_rows(checked: "DataFrame", source: Source, pipeline: Pipeline) -> "DataFrame":
-    """What the transform reads, counted on the way."""
+    """Return the rows that the transform reads, counted on the way."""
     from pyspark.sql import functions as sql
 
     rows = checked.observe(f"{progress.INPUT_METRICS}_{source.name}", *_input_counts(pipeline, source))
@@ -96,7 +96,8 @@ def _good_rows(checked: "DataFrame", source: Source, pipeline: Pipeline) -> "Dat
         return rows
     late = is_late(mark) if MARK in rows.columns else sql.lit(False)
     rows = rows.withWatermark(mark.column, spark_interval(mark.delay_ms))
-    # Counting here also keeps Spark from moving filters of the transform below the watermark: it is the source's.
+    # Counting here also keeps Spark from moving filters of the transform below the watermark, which belongs to the
+    # source.
     counted = rows.withColumn(LATE, late).observe(
         f"{progress.LATE_METRICS}_{source.name}", sql.count_if(LATE).alias(progress.LATE_COLUMN)
     )
@@ -104,7 +105,7 @@ def _good_rows(checked: "DataFrame", source: Source, pipeline: Pipeline) -> "Dat
 
 
 def _refusal(pipeline: Pipeline) -> "Column":
-    """True, or the end of the query where bad records are not to be passed over."""
+    """Return true, or end the query where bad records must not be skipped."""
     from pyspark.sql import functions as sql
 
     if pipeline.bad_records.action is not BadRecordAction.FAIL:
@@ -127,11 +128,11 @@ def _is_routed(pipeline: Pipeline) -> "Column":
     return is_kept_back
 
 
-def _letters(checked: "DataFrame", number: int, output: "DataFrame", pipeline: Pipeline) -> "DataFrame":
-    """Those of all rows that go elsewhere.
+def _dead_letters(checked: "DataFrame", number: int, output: "DataFrame", pipeline: Pipeline) -> "DataFrame":
+    """Return the dead letters among all rows.
 
-    They are counted before the others are left out: Spark would else move the filter below the parsing, and parse each
-    value anew for every question that the filter asks.
+    They are counted before the others are filtered out: otherwise Spark would move the filter below the parsing and
+    parse each value again for every condition of the filter.
     """
     from pyspark.sql import functions as sql
 
@@ -148,7 +149,7 @@ def _letters(checked: "DataFrame", number: int, output: "DataFrame", pipeline: P
 
 
 def _table(records: "DataFrame", source: Source, pipeline: Pipeline) -> "DataFrame":
-    """The newest row of every key; keys whose newest record has no value are gone."""
+    """Return the newest row of every key; keys whose newest record is a tombstone are left out."""
     from pyspark.sql import functions as sql
 
     newest = records.groupBy("key").agg(
@@ -177,7 +178,7 @@ def _input_counts(pipeline: Pipeline, source: Source) -> list["Column"]:
     from pyspark.sql import functions as sql
 
     counts = [sql.count(sql.lit(1)).alias(progress.READ_COLUMN)]
-    if source.format is not Format.BINARY:
+    if source.format is not RecordFormat.BINARY:
         counts.append(sql.count_if(sql.col(ERROR).isNotNull()).alias(progress.BAD_COLUMN))
     if source.unknown_fields is not UnknownFields.ALLOW:
         counts.append(sql.count_if(sql.size(DRIFT) > 0).alias(progress.DRIFTED_COLUMN))
@@ -186,7 +187,7 @@ def _input_counts(pipeline: Pipeline, source: Source) -> list["Column"]:
 
 
 def _drifted_fields() -> "Column":
-    """The unknown fields that come most often: Spark keeps a bounded table, whatever names the records have."""
+    """Return the most frequent unknown fields: Spark keeps a bounded table, whatever names the records have."""
     from pyspark.sql import functions as sql
 
     length = sql.lit(FIELD_NAME_LENGTH_MAX)
@@ -210,7 +211,7 @@ def _broken_counts(pipeline: Pipeline, stage: Stage) -> list["Column"]:
     return [
         sql.count_if(is_good & ~holds(expectation)).alias(f"{progress.EXPECTATION_PREFIX}{number}")
         for number, expectation in enumerate(pipeline.expectations)
-        if expectation.stage is stage and expectation.action is not Action.FAIL
+        if expectation.stage is stage and expectation.action is not ExpectationAction.FAIL
     ]
 
 
@@ -222,16 +223,16 @@ def _counted(pipeline: Pipeline) -> dict[str, str]:
 
 
 def _guarded(pipeline: Pipeline, build: Callable[[], "DataFrame"]) -> "DataFrame":
-    """Expressions of the file that Spark refuses are told by the key that has them."""
+    """Report expressions of the file that Spark refuses by the key that contains them."""
     from pyspark.errors import AnalysisException, ParseException
 
     try:
         return build()
     except (ParseException, AnalysisException) as error:
-        raise DefinitionError([expression_problem(pipeline, _guilty_path(pipeline, str(error)), error)]) from None
+        raise DefinitionError([expression_problem(pipeline, _path_of_error(pipeline, str(error)), error)]) from None
 
 
-def _guilty_path(pipeline: Pipeline, message: str) -> str:
-    """The key whose text the message is about, as far as it can be seen from it."""
+def _path_of_error(pipeline: Pipeline, message: str) -> str:
+    """Return the key whose text the message is about, as far as the message shows it."""
     named = message.partition("`")[2].partition("`")[0]
     return next((path for path, text in expression_texts(pipeline).items() if named and named in text), "expectations")

@@ -1,7 +1,7 @@
-"""Dead letters go back to where they came from: read from their topic, sent again as they were, each once.
+"""Replay dead letters: read them from their topic and send each original record again, once.
 
-What was sent again and which letters are left is one transaction, so a kill anywhere repeats or loses none. Letters
-that a replay does not choose are left for a later one (letter_states.py).
+Sending them and noting which are left is one transaction, so a kill at any point repeats or loses none. Dead letters
+that a replay does not select stay for a later one (letter_states.py).
 """
 
 import re
@@ -17,31 +17,31 @@ from headrace.client.errors import ClientError
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicId
 from headrace.spark.pipelines.failpoints import Failpoint, reach
-from headrace.spark.pipelines.letter_states import SentLetters
+from headrace.spark.pipelines.letter_states import ReplayedLetters
 from headrace.spark.pipelines.output_rows import DEAD_PREFIX
 
 LETTERS_PER_TRANSACTION = 1_000
 QUIET_SECONDS_MAX = 30.0
 REPLAYED_HEADER = "hr-replayed"
-"""How often a record was sent again after it had died."""
+"""Header that counts how often a record was replayed."""
 
 Choice = Callable[[ConsumerRecord], bool]
 
 
-class Replay(NamedTuple):
-    """How many letters became what; `passed_over` and `before_rewind` are left for a later replay."""
+class ReplayResult(NamedTuple):
+    """Counts of a replay; `passed_over` and `before_rewind` stay for a later replay."""
 
     sent: int = 0
     passed_over: int = 0
     before_rewind: int = 0
-    """Letters of records that the pipeline reads again since its last rewind."""
+    """Dead letters whose records the pipeline reads again since its last rewind."""
 
 
-class NoLetters(ClientError):
-    """No run has made the topic yet."""
+class NoDeadLetters(ClientError):
+    """No run has created the topic yet."""
 
 
-class Letter(NamedTuple):
+class DeadLetter(NamedTuple):
     record: ConsumerRecord
     is_sent: bool
 
@@ -51,8 +51,8 @@ def group_of(pipeline: str) -> str:
 
 
 @dataclass(slots=True, kw_only=True)
-class Letterbox:
-    """The dead letters of one pipeline. A topic may have those of several; each sees its own."""
+class DeadLetters:
+    """The dead letters of one pipeline. A topic may hold those of several pipelines; each sees its own."""
 
     settings: Mapping[str, Any]
     pipeline: str
@@ -67,40 +67,43 @@ class Letterbox:
         with Admin(config=dict(self.settings)) as admin:
             (described,) = admin.topics([self.topic])
         if described.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise NoLetters(f'there are no dead letters yet: topic "{self.topic}" is made by the first run')
+            raise NoDeadLetters(f'there are no dead letters yet: the first run creates topic "{self.topic}"')
         if described.error:
             raise BrokerError(described.error, f'topic "{self.topic}" of dead letters')
         self.places = [TopicPartition(self.topic, each.partition) for each in described.partitions]
         self._topic_id = described.topic_id
 
-    def letters(self) -> Iterator[Letter]:
-        """All that the topic has now, oldest first in each partition, also those that were sent again."""
+    def letters(self) -> Iterator[DeadLetter]:
+        """Return all dead letters in the topic, oldest first in each partition, including those that were replayed."""
         with self._consumer() as consumer:
             left, sent = self._left(consumer), self._loaded()
             for records in _batches(consumer, _begin(consumer, self.places, {})):
                 for record in filter(self._is_own, records):
                     is_below = record.offset < left.get(_place(record), 0)
-                    yield Letter(record, is_below or sent.has(_place(record), record.offset))
+                    yield DeadLetter(record, is_below or sent.has(_place(record), record.offset))
 
-    def replay(self, chosen: Choice, *, is_reread: Choice = lambda _letter: False, limit: int | None = None) -> Replay:
-        """Send again what is in the topic now, is chosen, and was not sent by an earlier replay."""
+    def replay(
+        self, chosen: Choice, *, is_reread: Choice = lambda _letter: False, limit: int | None = None
+    ) -> ReplayResult:
+        """Replay the selected dead letters that are in the topic now and were not replayed before."""
         group = group_of(self.pipeline)
         with (
             Producer(config={**self.settings, "transactional.id": group}) as producer,
             self._consumer() as consumer,
         ):
-            # The first transaction aborts what a killed replay has left open; until then its offsets are not settled.
+            # The first transaction aborts the open transaction of a killed replay; until then its offsets are not
+            # stable.
             producer.transaction().commit()
             sending = _Sending(self.settings, group, producer, self._loaded(), self._left(consumer))
-            found = Replay()
+            found = ReplayResult()
             for records in _batches(consumer, _begin(consumer, self.places, sending.left)):
                 own = [each for each in records if self._is_own(each) and not sending.is_sent(each)]
                 wanted = [each for each in own if chosen(each)]
                 again = [each for each in wanted if is_reread(each)]
                 fresh = [each for each in wanted if not is_reread(each)]
                 sent = fresh if limit is None else fresh[: limit - found.sent]
-                sending.settle(records, own, sent)
-                found = Replay(
+                sending.send(records, own, sent)
+                found = ReplayResult(
                     sent=found.sent + len(sent),
                     passed_over=found.passed_over + len(own) - len(wanted),
                     before_rewind=found.before_rewind + len(again),
@@ -117,37 +120,41 @@ class Letterbox:
         return consumer
 
     def _left(self, consumer: Consumer) -> dict[TopicPartition, int]:
-        """The offsets below which no letter is left."""
+        """Return the offsets below which no dead letter is left."""
         return {place: at.offset for place, at in consumer.committed(self.places).items()}
 
-    def _loaded(self) -> SentLetters:
-        states = SentLetters(self.pipeline, self._topic_id)
+    def _loaded(self) -> ReplayedLetters:
+        states = ReplayedLetters(self.pipeline, self._topic_id)
         states.load(self.settings)
         return states
 
     def _is_own(self, record: ConsumerRecord) -> bool:
-        """Letters without the name of a pipeline were written by hand, and count too."""
+        """Return whether the dead letter is of this pipeline; one without a pipeline name was written by hand and
+        counts too.
+        """
         return dict(record.headers).get(f"{DEAD_PREFIX}pipeline") in (None, self.pipeline.encode())
 
 
 @dataclass(slots=True)
 class _Sending:
-    """One replay: the letters it sends, and which are left then, each time in one transaction."""
+    """One replay: in each transaction it sends dead letters and notes which are left."""
 
     settings: Mapping[str, Any]
     group: str
     producer: Producer
-    states: SentLetters
+    states: ReplayedLetters
     left: dict[TopicPartition, int]
-    """By partition, the first offset that may have a letter which was not sent."""
+    """By partition, the first offset that may have a dead letter that was not replayed."""
     _first_left: dict[TopicPartition, int] = field(default_factory=dict)
-    """The first letter that this replay has left behind."""
+    """The first dead letter that this replay did not send."""
 
     def is_sent(self, record: ConsumerRecord) -> bool:
         return self.states.has(_place(record), record.offset)
 
-    def settle(self, records: list[ConsumerRecord], own: list[ConsumerRecord], sent: list[ConsumerRecord]) -> None:
-        """Send the letters; `records` are all that were read, and `own` the letters among them not sent before."""
+    def send(self, records: list[ConsumerRecord], own: list[ConsumerRecord], sent: list[ConsumerRecord]) -> None:
+        """Send the dead letters; `records` are all that were read, and `own` the dead letters among them not replayed
+        before.
+        """
         offsets: dict[TopicPartition, list[int]] = {}
         for record in sent:
             offsets.setdefault(_place(record), []).append(record.offset)
@@ -177,7 +184,7 @@ def reason_of(letter: ConsumerRecord) -> str:
 
 
 def origin_of(letter: ConsumerRecord) -> tuple[TopicPartition, int] | None:
-    """The place and offset of the record that died; None where the letter does not say."""
+    """Return the partition and offset of the original record; None if the headers do not contain it."""
     headers = dict(letter.headers)
     topic = headers.get(f"{DEAD_PREFIX}topic")
     partition, offset = (_number(headers.get(f"{DEAD_PREFIX}{name}"), otherwise=-1) for name in ("partition", "offset"))
@@ -193,14 +200,14 @@ def _place(record: ConsumerRecord) -> TopicPartition:
 def _begin(
     consumer: Consumer, places: list[TopicPartition], begins: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Seek, and return the ends as they are now."""
+    """Seek, and return the current ends."""
     for place in places:
         consumer.seek(place, begins.get(place, EARLIEST))
     return dict(consumer.end_offsets(places))
 
 
 def _batches(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> Iterator[list[ConsumerRecord]]:
-    """Records below the ends, some at once."""
+    """Yield records below the ends, some at a time."""
     heard = time.monotonic()
     while any(consumer.position(place) < end for place, end in ends.items()):
         records = consumer.poll(timeout_ms=200, max_records=LETTERS_PER_TRANSACTION)
@@ -208,7 +215,10 @@ def _batches(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> Iterator
         if records:
             heard = time.monotonic()
         elif time.monotonic() - heard > QUIET_SECONDS_MAX:
-            raise ClientError(f"no dead letter came for {QUIET_SECONDS_MAX:g} s although there are some")
+            raise ClientError(
+                f"no dead letter arrived for {QUIET_SECONDS_MAX:g} s although there are some; "
+                "check that the brokers are running"
+            )
         if below:
             yield below
 
@@ -217,7 +227,9 @@ def _send_again(producer: Producer, letter: ConsumerRecord) -> None:
     headers = dict(letter.headers)
     origin = headers.get(f"{DEAD_PREFIX}topic")
     if origin is None:
-        raise ClientError(f"the letter at {letter.topic}-{letter.partition} offset {letter.offset} is none of ours")
+        raise ClientError(
+            f"the record at {letter.topic}-{letter.partition} offset {letter.offset} is not a dead letter of headrace"
+        )
     own = [
         (name, value) for name, value in letter.headers if not name.startswith(DEAD_PREFIX) and name != REPLAYED_HEADER
     ]
@@ -232,5 +244,7 @@ def _send_again(producer: Producer, letter: ConsumerRecord) -> None:
 
 
 def _number(text: bytes | None, *, otherwise: int) -> int:
-    """Anybody may have put a header of this name on a record: it must not keep the other letters from their way."""
+    """Parse a header; any producer may have set one of this name: a wrong value must not block the other dead
+    letters.
+    """
     return int(text) if text is not None and re.fullmatch(rb"-?[0-9]{1,18}", text) else otherwise

@@ -1,4 +1,4 @@
-"""What a pipeline is: the typed form of a `pipeline.yml`, which everything else works on."""
+"""The typed form of a `pipeline.yml`, which everything else works on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from typing import NamedTuple
 from headrace.spark.schema_text import SchemaField
 
 RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
-"""What a record has before its value is looked into."""
+"""The columns of a record before its value is parsed."""
 
 PIPELINE_FILE = "pipeline.yml"
 
 INPUT_VIEW = "input"
-"""What a transform calls the rows of the only source."""
+"""The view name of the only source in a transform."""
 
 NAME_LENGTH_MAX = 100
 SOURCES_MAX = 8
@@ -23,10 +23,10 @@ EXPECTATIONS_MAX = 100
 ATTEMPTS_MAX = 1_000
 ROWS_PER_BATCH_MAX = 100_000_000
 PARTITIONS_MAX = 100_000
-"""Of a topic that a pipeline makes; the broker may allow fewer."""
+"""Partitions of a topic that a pipeline creates; the broker may allow fewer."""
 
 
-class Format(StrEnum):
+class RecordFormat(StrEnum):
     JSON = "json"
     STRING = "string"
     BINARY = "binary"
@@ -35,19 +35,19 @@ class Format(StrEnum):
 class ReadAs(StrEnum):
     STREAM = "stream"
     TABLE = "table"
-    """The newest row of every key, read anew for each batch: what a compacted topic means."""
+    """The newest row of every key, read again for each batch: the content of a compacted topic."""
 
 
 class UnknownFields(StrEnum):
-    """What becomes of a JSON record with fields that the schema does not have."""
+    """The action for a JSON record with fields that the schema does not have."""
 
     ALLOW = "allow"
     WARN = "warn"
     REJECT = "reject"
 
 
-class Action(StrEnum):
-    """What becomes of a row that does not meet an expectation."""
+class ExpectationAction(StrEnum):
+    """The action for a row that violates an expectation."""
 
     WARN = "warn"
     DROP = "drop"
@@ -55,7 +55,7 @@ class Action(StrEnum):
 
 
 class Stage(StrEnum):
-    """Which rows an expectation is about: those of the source, or those of the transform."""
+    """The rows that an expectation checks: those of the source, or those of the transform."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -67,7 +67,7 @@ class BadRecordAction(StrEnum):
     FAIL = "fail"
 
 
-class Delivery(StrEnum):
+class DeliveryGuarantee(StrEnum):
     EXACTLY_ONCE = "exactly-once"
     AT_LEAST_ONCE = "at-least-once"
 
@@ -82,21 +82,21 @@ class Watermark:
     column: str
     delay_ms: int
     window_ms: int | None = None
-    """Of the windows that the transform makes: a row is late when its window is closed, not when it is old."""
+    """Length of the windows of the transform: a row is late when its window is closed, not when it is old."""
     session_ms: int | None = None
-    """The pause after which a session ends, where the transform makes sessions."""
+    """The gap after which a session ends, if the transform uses sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     name: str
-    """Of the view that the transform reads."""
+    """Name of the view that the transform reads."""
     topics: tuple[str, ...] = ()
     pattern: str | None = None
-    format: Format = Format.BINARY
+    format: RecordFormat = RecordFormat.BINARY
     fields: tuple[SchemaField, ...] = ()
     columns: tuple[str, ...] = ()
-    """Of the record itself, beside the fields of its JSON value: key, timestamp and so on."""
+    """Columns of the record itself, beside the fields of its JSON value: key, timestamp and so on."""
     unknown_fields: UnknownFields = UnknownFields.ALLOW
     start: str = "earliest"
     """earliest, latest, or milliseconds since 1970."""
@@ -115,7 +115,7 @@ class PythonFunction(NamedTuple):
 class Transform:
     sql: str | None = None
     sql_file: Path | None = None
-    """Where the text came from, if not from the pipeline file itself."""
+    """The file that contains the text, if not the pipeline file itself."""
     python: PythonFunction | None = None
 
 
@@ -123,7 +123,7 @@ class Transform:
 class Expectation:
     name: str
     check: str
-    action: Action
+    action: ExpectationAction
     stage: Stage
     quarantine: str | None = None
 
@@ -140,17 +140,17 @@ class TopicSink:
     topic: str | None
     topic_from: str | None = None
     topics: tuple[str, ...] = ()
-    """Those that `topic_from` may name, so that they can be made before the first row."""
+    """Topics that `topic_from` may name, so that they can be created before the first row."""
     key: str | None = None
     value: str | None = None
     """A SQL expression; None: all columns as a JSON object."""
     headers: str | None = None
     partition: str | None = None
-    delivery: Delivery = Delivery.EXACTLY_ONCE
+    delivery: DeliveryGuarantee = DeliveryGuarantee.EXACTLY_ONCE
     partitions: int | None = None
-    """Of the topics that are made for this sink; None: as many as the broker gives by default."""
+    """Partitions of the topics that are created for this sink; None: the broker's default."""
     configs: Mapping[str, str] = field(default_factory=dict)
-    """Of those topics."""
+    """Configs of those topics."""
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -159,7 +159,7 @@ class TopicSink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParquetSink:
+class ParquetSinkDefinition:
     name: str
     path: str
     partition_by: tuple[str, ...] = ()
@@ -167,13 +167,13 @@ class ParquetSink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeltaSink:
+class DeltaSinkDefinition:
     name: str
     path: str
     mode: DeltaMode = DeltaMode.APPEND
     keys: tuple[str, ...] = ()
     order_by: str | None = None
-    """The column by which the newest of several rows with one key is known."""
+    """The column that decides which of several rows with one key is the newest."""
     partition_by: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
 
@@ -184,13 +184,13 @@ class ConsoleSink:
     rows: int = 20
 
 
-Sink = TopicSink | ParquetSink | DeltaSink | ConsoleSink
+Sink = TopicSink | ParquetSinkDefinition | DeltaSinkDefinition | ConsoleSink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
     interval_ms: int | None
-    """None: all there is, then the end."""
+    """None: process all existing records, then end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +198,7 @@ class Restart:
     attempts: int = 3
     backoff_ms: int = 5_000
     window_ms: int = 3_600_000
-    """Attempts are counted within it: a job of months may fail now and then."""
+    """Attempts are counted within this time: a job of months may fail now and then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +222,7 @@ class Pipeline:
     restart: Restart
     spark: Engine
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """Of every key, by its path such as `sinks[0].topic`: the line of the key, for texts the line they begin in."""
+    """The line of every key, by its path such as `sinks[0].topic`; for multi-line text the line in which it begins."""
 
     @property
     def folder(self) -> Path:

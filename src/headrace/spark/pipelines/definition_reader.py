@@ -1,4 +1,4 @@
-"""A `pipeline.yml` becomes a `Pipeline`, or an error that tells every mistake in it with its line."""
+"""Read a `pipeline.yml` into a `Pipeline`, or raise an error that lists every mistake with its line."""
 
 import re
 from pathlib import Path
@@ -10,13 +10,13 @@ from headrace.spark.pipelines.definition import (
     INPUT_VIEW,
     NAME_LENGTH_MAX,
     PIPELINE_FILE,
-    Action,
     BadRecordAction,
     BadRecords,
     Engine,
     Expectation,
-    Format,
+    ExpectationAction,
     Pipeline,
+    RecordFormat,
     Restart,
     Source,
     Stage,
@@ -25,7 +25,7 @@ from headrace.spark.pipelines.definition import (
     Trigger,
 )
 from headrace.spark.pipelines.durations import EXAMPLES, parse_duration
-from headrace.spark.pipelines.nodes import Section, parse, read_text
+from headrace.spark.pipelines.nodes import YamlSection, parse, read_text
 from headrace.spark.pipelines.problems import DefinitionError, Findings
 from headrace.spark.pipelines.projects import PROJECT_FILES
 from headrace.spark.pipelines.python_text import check_function, parse_reference
@@ -40,14 +40,14 @@ ONCE = ("once", "available_now")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _OWN_SETTINGS = {
-    "spark.master": "give it as spark.master beside settings",
-    "spark.app.name": "it is the name of the pipeline",
-    "spark.sql.streaming.checkpointLocation": "give it as checkpoint",
+    "spark.master": "set spark.master instead, next to settings",
+    "spark.app.name": "the name of the pipeline is used",
+    "spark.sql.streaming.checkpointLocation": "set checkpoint instead",
 }
 
 
 def find_file(place: Path) -> Path:
-    """The file that a folder or a path on the command line stands for; it may be that of a project of Spark."""
+    """Return the file that a folder or path on the command line stands for; it may be that of a Spark project."""
     if not place.is_dir():
         return place
     names = (PIPELINE_FILE, *PROJECT_FILES)
@@ -55,11 +55,11 @@ def find_file(place: Path) -> Path:
 
 
 def read_pipeline(place: Path) -> Pipeline:
-    """The definition in a folder or file; DefinitionError tells all mistakes."""
+    """Read the definition in a folder or file; DefinitionError lists all mistakes."""
     file = find_file(place)
     findings = Findings(file)
     lines: dict[str, int] = {}
-    root = Section(parse(file), "", findings, lines)
+    root = YamlSection(parse(file), "", findings, lines)
     name = root.parsed("name", _name)
     if "name" not in root:
         root.missing("name", "name: orders-by-country")
@@ -87,11 +87,13 @@ def read_pipeline(place: Path) -> Pipeline:
 
 def _name(text: str) -> str:
     if not _NAME.fullmatch(text) or len(text) > NAME_LENGTH_MAX:
-        raise ValueError(f'"{text}" cannot be a name: letters, digits, ".", "_" and "-", at most {NAME_LENGTH_MAX}')
+        raise ValueError(
+            f'"{text}" is not a valid name: use letters, digits, ".", "_" and "-", at most {NAME_LENGTH_MAX}'
+        )
     return text
 
 
-def _transform(root: Section, sources: tuple[Source, ...], file: Path) -> Transform:
+def _transform(root: YamlSection, sources: tuple[Source, ...], file: Path) -> Transform:
     section = root.section("transform")
     if section is None:
         if len(sources) > 1:
@@ -101,7 +103,7 @@ def _transform(root: Section, sources: tuple[Source, ...], file: Path) -> Transf
     python = section.parsed("python", lambda text: parse_reference(text, file.parent))
     section.finish()
     if sql is not None and sql_file is not None:
-        section.wrong("sql_file", "sql is there already: keep one of the two")
+        section.wrong("sql_file", "sql is given as well: keep one of the two")
     if sql is None and sql_file is None and "python" not in section:
         section.missing("sql", "sql: SELECT * FROM input")
     views = {source.name for source in sources} | ({INPUT_VIEW} if python is not None else set())
@@ -113,11 +115,11 @@ def _transform(root: Section, sources: tuple[Source, ...], file: Path) -> Transf
         if python.file.exists():
             root.findings.problems.extend(check_function(python, len(sources)))
         else:
-            section.wrong("python", f"there is no file {python.file}")
+            section.wrong("python", f"the file {python.file} does not exist")
     return Transform(sql=sql, sql_file=file.parent / sql_file if sql_file else None, python=python)
 
 
-def _sql_of_file(root: Section, section: Section, path: Path, views: set[str]) -> str | None:
+def _sql_of_file(root: YamlSection, section: YamlSection, path: Path, views: set[str]) -> str | None:
     try:
         text = read_text(path)
     except DefinitionError as error:
@@ -134,7 +136,7 @@ def _tell(findings: Findings, first_line: int, path: str, mistakes: list[Mistake
         findings.add(first_line + mistake.line, f"{path}: {mistake.text}" if path else mistake.text)
 
 
-def _expectations(root: Section) -> tuple[Expectation, ...]:
+def _expectations(root: YamlSection) -> tuple[Expectation, ...]:
     found: dict[str, Expectation] = {}
     for section in root.sections("expectations", most=EXPECTATIONS_MAX):
         name = section.parsed("name", _name)
@@ -145,20 +147,20 @@ def _expectations(root: Section) -> tuple[Expectation, ...]:
             section.missing("check", "check: amount > 0")
         else:
             _tell(section.findings, section.line_of("check"), f"{section.path}.check", check_expression(check))
-        action = section.choice("action", Action, Action.WARN)
+        action = section.choice("action", ExpectationAction, ExpectationAction.WARN)
         quarantine = section.parsed("quarantine", topic_name)
         stage = section.choice("on", Stage, Stage.OUTPUT)
         section.finish()
-        if quarantine is not None and action is not Action.DROP:
-            section.wrong("quarantine", f"action {action} keeps no rows back: quarantine needs `action: drop`")
+        if quarantine is not None and action is not ExpectationAction.DROP:
+            section.wrong("quarantine", f"action {action} drops no rows: quarantine needs `action: drop`")
         if name in found:
-            section.wrong("name", f'"{name}" is the name of two expectations')
+            section.wrong("name", f'two expectations have the name "{name}"')
         if name is not None and check is not None:
             found[name] = Expectation(name=name, check=check, action=action, stage=stage, quarantine=quarantine)
     return tuple(found.values())
 
 
-def _bad_records(root: Section, sources: tuple[Source, ...]) -> BadRecords:
+def _bad_records(root: YamlSection, sources: tuple[Source, ...]) -> BadRecords:
     section = root.section("bad_records")
     if section is None:
         return BadRecords()
@@ -170,24 +172,24 @@ def _bad_records(root: Section, sources: tuple[Source, ...]) -> BadRecords:
         section.missing("topic", "topic: orders-dead")
     if action is not BadRecordAction.DEAD_LETTER and topic is not None:
         section.wrong("topic", f"action {action} writes no dead letters: leave one of the two out")
-    if topic is not None and sources and all(source.format is Format.BINARY for source in sources):
-        section.wrong("topic", "no record of format binary can be bad: choose json or string, or leave this out")
+    if topic is not None and sources and all(source.format is RecordFormat.BINARY for source in sources):
+        section.wrong("topic", "a record of format binary cannot be bad: choose json or string, or leave this out")
     return BadRecords(action=action, topic=topic)
 
 
-def _trigger(root: Section) -> Trigger:
+def _trigger(root: YamlSection) -> Trigger:
     def trigger(text: str) -> Trigger:
         if text in ONCE:
             return Trigger(interval_ms=None)
         try:
             return Trigger(interval_ms=0 if text == "0" else parse_duration(text))
         except ValueError:
-            raise ValueError(f'"{text}" is no trigger: write once, or how often: {EXAMPLES}') from None
+            raise ValueError(f'"{text}" is not a trigger: write once, or an interval: {EXAMPLES}') from None
 
     return root.parsed("trigger", trigger) or Trigger(interval_ms=TRIGGER_DEFAULT_MS)
 
 
-def _restart(root: Section) -> Restart:
+def _restart(root: YamlSection) -> Restart:
     section = root.section("restart")
     if section is None:
         return Restart()
@@ -203,7 +205,7 @@ def _restart(root: Section) -> Restart:
     )
 
 
-def _engine(root: Section) -> Engine:
+def _engine(root: YamlSection) -> Engine:
     section = root.section("spark")
     if section is None:
         return Engine()
@@ -217,8 +219,8 @@ def _engine(root: Section) -> Engine:
     return Engine(master=master, settings=settings)
 
 
-def _check_loops(root: Section, pipeline: Pipeline) -> None:
-    """A pipeline that writes what it reads would never end."""
+def _check_loops(root: YamlSection, pipeline: Pipeline) -> None:
+    """Refuse a pipeline that writes to a topic that it reads: it would never end."""
     written = written_topics(pipeline)
     read = {topic for source in pipeline.sources for topic in source.topics}
     for source in pipeline.sources:
@@ -226,11 +228,11 @@ def _check_loops(root: Section, pipeline: Pipeline) -> None:
             read |= set(TopicPattern(source.pattern).matching([topic for _, topic in written]))
     for path, topic in written:
         if topic in read:
-            root.findings.add(pipeline.line_of(path), f'{path}: topic "{topic}" is read by this pipeline too')
+            root.findings.add(pipeline.line_of(path), f'{path}: topic "{topic}" is also read by this pipeline')
 
 
 def written_topics(pipeline: Pipeline) -> list[tuple[str, str]]:
-    """Every topic that is named to be written to, behind the path of the key that names it."""
+    """Return every topic that is named to be written to, with the path of the key that names it."""
     found = []
     if pipeline.bad_records.topic is not None:
         found.append(("bad_records.topic", pipeline.bad_records.topic))

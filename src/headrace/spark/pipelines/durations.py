@@ -1,10 +1,10 @@
-"""Durations as people write them in a pipeline file: `500 ms`, `10 seconds`, `1 hour`."""
+"""Parse durations in a pipeline file: `500 ms`, `10 seconds`, `1 hour`."""
 
 import re
 
 EXAMPLES = "500 ms, 10 seconds, 5 minutes, 1 hour or 2 days"
 DURATION_MS_MAX = 366 * 86_400_000
-"""A year: what is longer is a slip of the pen."""
+"""A year: a longer duration is probably a mistake."""
 
 _DURATION = re.compile(r"(?P<count>[0-9]{1,12})\s*(?P<unit>[a-z]+)")
 _UNIT_MS = {
@@ -17,7 +17,7 @@ _UNIT_MS = {
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds; ValueError says how to write one."""
+    """Return milliseconds; ValueError says how to write a duration."""
     found = _DURATION.fullmatch(text.strip().lower())
     if found is None or found["unit"] not in _UNIT_MS:
         raise ValueError(f'"{text}" is not a duration: write {EXAMPLES}')
@@ -28,5 +28,5 @@ def parse_duration(text: str) -> int:
 
 
 def spark_interval(duration_ms: int) -> str:
-    """The same for Spark."""
+    """Return the duration in Spark's notation."""
     return f"{duration_ms} milliseconds"

@@ -1,4 +1,4 @@
-"""The files that `headrace pipeline init` writes: a small pipeline that works as it is, with records to test it on."""
+"""The files that `headrace pipeline init` writes: a small pipeline that works without changes, with test records."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -112,7 +112,7 @@ GROUP BY country;
 
 
 def example_files(name: str) -> dict[str, str]:
-    """The text of each file, by its path within the folder."""
+    """Return the text of each file, by its path within the folder."""
     return {
         PIPELINE_FILE: _PIPELINE.format(name=name),
         f"{FIXTURES_FOLDER}/orders.jsonl": _ORDERS,
@@ -123,7 +123,7 @@ def example_files(name: str) -> dict[str, str]:
 
 
 def project_files(folder: Path, name: str) -> dict[str, str]:
-    """The same orders as a project of Spark's declarative pipelines."""
+    """Return the same example as a project of Spark's declarative pipelines."""
     storage = f"file://{(folder / 'storage').resolve()}"
     return {
         PROJECT_FILES[0]: _PROJECT.format(name=name, storage=storage),
@@ -133,7 +133,7 @@ def project_files(folder: Path, name: str) -> dict[str, str]:
 
 
 def write_files(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write the files; FileExistsError if one of them is there already, and then nothing is written."""
+    """Write the files; raises FileExistsError, and writes nothing, if one of them exists."""
     files = {folder / path: text for path, text in texts.items()}
     for path in files:
         if path.exists():

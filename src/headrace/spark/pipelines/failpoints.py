@@ -1,7 +1,7 @@
-"""Named places in the life of a run where a test has the process killed, to see that nothing is lost or written twice.
+"""Named points of a run at which a test kills the process, to prove that nothing is lost or written twice.
 
-`HEADRACE_PIPELINE_FAILPOINT=sinks-written:2` kills the runner when it comes to that place for the second time. The
-file that `HEADRACE_PIPELINE_FAILPOINT_FILE` names is made first, so that a test knows that the place was reached.
+`HEADRACE_PIPELINE_FAILPOINT=sinks-written:2` kills the runner when it reaches that point for the second time. The file
+that `HEADRACE_PIPELINE_FAILPOINT_FILE` names is created first, so that a test knows that the point was reached.
 """
 
 import os
@@ -15,21 +15,21 @@ FILE_VARIABLE = "HEADRACE_PIPELINE_FAILPOINT_FILE"
 
 class Failpoint(StrEnum):
     CLAIMED = "claimed"
-    """The run is the only one of its pipeline; Spark is not started yet."""
+    """The run holds its pipeline; Spark is not started yet."""
     BATCH_PLANNED = "batch-planned"
-    """Spark has logged what the batch reads; nothing of it is written."""
+    """Spark has logged which offsets the batch reads; nothing of it is written."""
     BETWEEN_SINKS = "between-sinks"
-    """The first sink has the batch, the next has not."""
+    """The first sink has the batch, the next does not."""
     SINKS_WRITTEN = "sinks-written"
-    """Every sink has the batch; Spark has not logged that it is done."""
+    """Every sink has the batch; Spark has not logged that it is complete."""
     BATCH_DONE = "batch-done"
-    """Spark has logged that the batch is done; its progress is not told yet."""
+    """Spark has logged that the batch is complete; its progress is not published yet."""
     CHUNK_WRITTEN = "chunk-written"
-    """Every sink has a chunk of a backfill; the list of chunks does not say so yet."""
+    """Every sink has a chunk of a backfill; the list of chunks does not include it yet."""
     HANDING_OVER = "handing-over"
-    """A backfill has found out where the stream is to begin; that is not noted yet."""
+    """A backfill has determined where the stream begins; that is not noted yet."""
     LETTERS_SENT = "letters-sent"
-    """Dead letters are sent again in a transaction that is still open."""
+    """Dead letters were replayed in a transaction that is still open."""
 
 
 _reached: dict[str, int] = {}

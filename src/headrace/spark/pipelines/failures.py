@@ -1,4 +1,6 @@
-"""Why a query ended: the one line of Spark's long answer that a person needs, and whether trying again can help."""
+"""Extract the reason from a failed query: the one relevant line of Spark's long message, and whether a retry can
+help.
+"""
 
 import re
 from typing import NamedTuple
@@ -13,43 +15,44 @@ _PYTHON_ERROR = re.compile(
     re.MULTILINE,
 )
 _PLAN = "\n=== Streaming Query ==="
-"""Behind an error Spark describes the query, and our own words stand in its plan too."""
+"""After an error Spark describes the query, and its plan also contains our own messages."""
 _OWN_WORDS = re.compile(r'(?:\[USER_RAISED_EXCEPTION\] )?(?P<said>(?:bad record in topic|expectation ")[^\n]*)')
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
 _ERROR_CLASS = re.compile(r"\[[A-Z_.0-9]+\] ")
-"""Spark's own errors begin with it, and say more than the name of their Java class."""
+"""Spark's own errors begin with it; it is more specific than the name of their Java class."""
 _DATA_STATES = re.compile(r"SQLSTATE: (?:22\w{3}|42(?!P01)\w{3}|P0001)\b")
-"""A value that an expression cannot take, a column or type that is not there, and what the query itself raises. A table
-that is not there (42P01) may come back."""
+"""A value that an expression cannot process, a missing column or type, and errors that the query itself raises. A
+missing table (42P01) may return.
+"""
 FINAL_KINDS = frozenset(
     (
         "DataLost", "OptionError", "CheckpointError", "RowError", "RowTooLarge", "BadRecord", "TooManyRows",
         "SameBatchTwice", "SameLaneTwice", "LanesMixed", "ParseException", "WrittenByEarlierRelease",
     )
 )  # fmt: skip
-"""Errors, by their classes, that the same data and definition give again."""
+"""Error classes that the same data and definition cause again."""
 _NOISE = re.compile(r" SQLSTATE: \w+.*|^\[[A-Z_.0-9]+\] ")
 LENGTH_MAX = 2_000
 
 
-class Failure(NamedTuple):
+class QueryFailure(NamedTuple):
     said: str
     is_final: bool
-    """The same would happen again: the definition, the data or the disk must change first."""
+    """The failure would repeat: the definition, the data or the disk must change first."""
 
 
 def is_stop(message: str) -> bool:
     return StoppedAtBoundary.__name__ in message
 
 
-def failure_of(message: str, pipeline: Pipeline) -> Failure:
-    """What a streaming query's exception says, and where in the user's files what failed is."""
+def failure_of(message: str, pipeline: Pipeline) -> QueryFailure:
+    """Return the reason of a streaming query's exception, and the place in the user's files that failed."""
     message = message.partition(_PLAN)[0]
     own = _OWN_WORDS.search(message)
     if own is not None:
-        return Failure(_clean(own["said"]), is_final=True)
+        return QueryFailure(_clean(own["said"]), is_final=True)
     if _NO_SPACE.search(message):
-        return Failure("the disk is full: free some space, then run it again; nothing is lost", is_final=True)
+        return QueryFailure("the disk is full: free some space, then run it again; nothing is lost", is_final=True)
     errors = [found for found in _PYTHON_ERROR.finditer(message) if found["kind"] not in ("Traceback", "Caused")]
     if errors:
         kind, text = errors[-1]["kind"], errors[-1]["said"]
@@ -59,7 +62,7 @@ def failure_of(message: str, pipeline: Pipeline) -> Failure:
         said = _clean((announced["rest"] if announced else message).strip().partition("\n")[0])
     problem = row_problem(pipeline, message, said)
     is_final = any(found["kind"] in FINAL_KINDS for found in errors) or bool(_DATA_STATES.search(message))
-    return Failure(said if problem is None else str(problem), is_final=is_final)
+    return QueryFailure(said if problem is None else str(problem), is_final=is_final)
 
 
 def _clean(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Records of tests as lines of JSON: what goes into a topic, and what is expected to come out of one."""
+"""Test records as lines of JSON: the input of a topic, and the expected output of one."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from headrace.spark.pipelines.problems import DefinitionError, Problem
 KEYS = ("key", "value", "value_base64", "headers", "timestamp", "partition")
 RECORDS_MAX = 10_000
 STEADY_HEADERS = (f"{DEAD_PREFIX}reason", f"{QUARANTINE_PREFIX}expectation")
-"""Those of our own that say why a record was put aside, the same in every run."""
+"""Headers that say why a record was rejected, the same in every run."""
 
 
 class Fixture(NamedTuple):
@@ -27,7 +27,7 @@ class Fixture(NamedTuple):
 
 
 def read_lines(file: Path) -> list[dict[str, Any]]:
-    """The objects of a file, one per line."""
+    """Return the objects of a file, one per line."""
     found, problems = [], []
     for number, line in enumerate(read_text(file).splitlines(), 1):
         if not line.strip():
@@ -35,9 +35,9 @@ def read_lines(file: Path) -> list[dict[str, Any]]:
         try:
             entry = json.loads(line)
             if not isinstance(entry, dict):
-                raise ValueError('a record is an object: {"key": ..., "value": ...}')
+                raise ValueError('a record must be an object: {"key": ..., "value": ...}')
         except ValueError as error:
-            problems.append(Problem(file, number, f"this is not a record as JSON: {error}"))
+            problems.append(Problem(file, number, f"the line is not a JSON record: {error}"))
             continue
         problems += [
             Problem(file, number, f'"{key}" is not known: {guess(key, KEYS)}') for key in entry if key not in KEYS
@@ -77,7 +77,7 @@ def _milliseconds(text: object) -> int | None:
 
 
 def shown(key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]]) -> dict[str, Any]:
-    """A record that came out, in the form in which one is expected."""
+    """Return an output record in the form in which one is expected."""
     return {
         "key": None if key is None else key.decode(errors="replace"),
         "value": _readable(value),
@@ -97,9 +97,9 @@ def _readable(value: bytes | None) -> object:
 
 
 def expected_text(entries: Iterable[Mapping[str, Any]]) -> str:
-    """The lines of a file of what is expected, in a steady order.
+    """Return the lines of a file of expected records, in a fixed order.
 
-    Headers that tell where a record lay and when are left out, as they differ from run to run.
+    Headers with the position and time of a record are left out, because they differ between runs.
     """
     return "".join(sorted(f"{json.dumps(_steady(entry), ensure_ascii=False, default=str)}\n" for entry in entries))
 
@@ -117,7 +117,9 @@ def _steady(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(expected: Iterable[Mapping[str, Any]], actual: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What is missing and what is too much; the order does not matter, and only what is expected is compared."""
+    """Return the missing and the unexpected records; the order does not matter, and only expected fields are
+    compared.
+    """
     left = list(actual)
     missing = []
     for wanted in expected:

@@ -1,4 +1,4 @@
-"""What of a definition its checkpoint depends on: which changes go on from an old checkpoint, and which cannot."""
+"""The parts of a definition on which its checkpoint depends, and the changes with which a checkpoint can continue."""
 
 import hashlib
 import json
@@ -13,21 +13,25 @@ DIGEST_LENGTH = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """The parts of a definition that lie beside a checkpoint, each in a form that is equal when nothing changed."""
+class DefinitionIdentity:
+    """The parts of a definition that are stored beside a checkpoint, each in a form that is equal when nothing
+    changed.
+    """
 
     name: str
     sources: tuple[str, ...]
-    """What is read: views, topics and how, in order. Spark finds the offsets of a source by its place."""
+    """The sources: views, topics and how they are read, in order. Spark finds the offsets of a source by its
+    position.
+    """
     shapes: tuple[str, ...]
-    """What the rows of each source are: format, fields and watermark."""
+    """The rows of each source: format, fields and watermark."""
     transform: str
     is_stateful: bool
-    """Whether rows are kept from batch to batch: only then the checkpoint depends on shapes and transform."""
+    """Whether rows are kept from batch to batch: only then does the checkpoint depend on shapes and transform."""
 
 
-def identity_of(pipeline: Pipeline, *, is_stateful: bool) -> Identity:
-    return Identity(
+def identity_of(pipeline: Pipeline, *, is_stateful: bool) -> DefinitionIdentity:
+    return DefinitionIdentity(
         name=pipeline.name,
         sources=tuple(_source_text(pipeline, source) for source in pipeline.sources),
         shapes=tuple(map(_shape_text, pipeline.sources)),
@@ -36,24 +40,24 @@ def identity_of(pipeline: Pipeline, *, is_stateful: bool) -> Identity:
     )
 
 
-def digest(identity: Identity) -> str:
-    """The hash that is told in progress records and beside the checkpoint."""
+def digest(identity: DefinitionIdentity) -> str:
+    """Return the hash that is published in progress records and stored beside the checkpoint."""
     text = json.dumps(asdict(identity), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
 
 
-def incompatibilities(old: Identity, new: Identity) -> tuple[str, ...]:
-    """Why a query of the new definition cannot go on from a checkpoint of the old one; empty if it can."""
+def incompatibilities(old: DefinitionIdentity, new: DefinitionIdentity) -> tuple[str, ...]:
+    """Return why the new definition cannot continue from a checkpoint of the old one; empty if it can."""
     found = []
     if old.name != new.name:
-        found.append(f'the checkpoint is of pipeline "{old.name}", not "{new.name}"')
+        found.append(f'the checkpoint belongs to pipeline "{old.name}", not "{new.name}"')
     if old.sources != new.sources:
         found.append(f"the sources changed from {_listed(old.sources)} to {_listed(new.sources)}")
     if old.is_stateful or new.is_stateful:
         if old.shapes != new.shapes:
             found.append("the schema or the watermark of a source changed, and the transform keeps state")
         if old.transform != new.transform:
-            found.append("the transform changed, and it keeps state that was made by the old one")
+            found.append("the transform changed, and it keeps state that the old one created")
     return tuple(found)
 
 
@@ -63,7 +67,7 @@ def _listed(texts: tuple[str, ...]) -> str:
 
 def _source_text(pipeline: Pipeline, source: Source) -> str:
     what = f"pattern {source.pattern}" if source.pattern is not None else f"topics {', '.join(source.topics)}"
-    # Spark notes its offsets a second time for the branch of the letters.
+    # Spark logs the offsets a second time for the branch of the dead letters.
     letters = ", with dead letters" if routes_rejected(pipeline, source) else ""
     return f"{source.name} = {what} as {source.read_as}{letters}"
 
@@ -76,7 +80,9 @@ def _shape_text(source: Source) -> str:
 
 
 def _transform_text(pipeline: Pipeline) -> str:
-    """Comments and white space of SQL do not matter; a Python file is the same only byte for byte."""
+    """Return the transform; comments and white space of SQL do not matter, but a Python file is compared byte by
+    byte.
+    """
     transform = pipeline.transform
     parts = []
     if transform.sql is not None:
@@ -88,7 +94,7 @@ def _transform_text(pipeline: Pipeline) -> str:
 
 
 def _squeezed(sql: str) -> str:
-    """Outside of quotes, comments become nothing and white space one blank."""
+    """Remove comments and collapse white space outside of quotes."""
     pieces = re.split(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)", sql)
     plain = [re.sub(r"\s+", " ", re.sub(r"--[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)) for text in pieces[::2]]
     quoted = [*pieces[1::2], ""]

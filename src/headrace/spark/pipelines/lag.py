@@ -1,4 +1,4 @@
-"""How far a pipeline is behind: records that are not read yet, and how old the oldest of them is."""
+"""The lag of a pipeline: the number of unread records, and the age of the oldest of them."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -10,18 +10,18 @@ from headrace.client.errors import ClientError
 from headrace.model.errors import ErrorCode
 
 LOOK_MS_MAX = 2_000
-"""How long the oldest unread records of all partitions may take to come."""
+"""Time limit for reading the oldest unread records of all partitions."""
 LOOK_BYTES = 1
 
 
-class PartitionLag(NamedTuple):
+class SourceLag(NamedTuple):
     topic: str
     partition: int
     read_to: int
     """The offset of the next record."""
     end: int
     seconds: float | None
-    """The age of the oldest unread record; zero if there is none, None if it could not be seen."""
+    """The age of the oldest unread record; zero if there is none, None if it could not be read."""
 
     @property
     def records(self) -> int:
@@ -30,8 +30,8 @@ class PartitionLag(NamedTuple):
 
 def find_lags(
     admin: Admin, settings: Mapping[str, Any], ends: Mapping[str, Mapping[str, int]], *, with_age: bool = True
-) -> list[PartitionLag]:
-    """`ends` are where the pipeline has read to: topic, partition, offset."""
+) -> list[SourceLag]:
+    """Compute the lags; `ends` are the positions of the pipeline: topic, partition, offset."""
     read_to = {
         TopicPartition(topic, int(number)): offset for topic, found in ends.items() for number, offset in found.items()
     }
@@ -42,7 +42,7 @@ def find_lags(
     behind = [place for place, end in newest.items() if end > read_to[place]]
     ages = _ages(settings, {place: read_to[place] for place in behind}) if with_age and behind else {}
     return [
-        PartitionLag(
+        SourceLag(
             place.topic, place.partition, read_to[place], newest[place], 0.0 if place not in behind else ages.get(place)
         )
         for place in sorted(newest)
@@ -50,7 +50,7 @@ def find_lags(
 
 
 def _ages(settings: Mapping[str, Any], places: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
-    """Of the first record at or behind each place."""
+    """Return the age of the first record at or after each position."""
     found: dict[TopicPartition, float] = {}
     options = {**settings, "max.partition.fetch.bytes": LOOK_BYTES, "auto.offset.reset": "earliest", **EXISTING_TOPICS}
     deadline = time.monotonic() + LOOK_MS_MAX / 1000
@@ -68,8 +68,8 @@ def _ages(settings: Mapping[str, Any], places: Mapping[TopicPartition, int]) -> 
     return found
 
 
-def summary(lags: Sequence[PartitionLag]) -> dict[str, Any]:
-    """For the progress record; `behind_latest` has the names of the metrics of Spark's Kafka connector."""
+def summary(lags: Sequence[SourceLag]) -> dict[str, Any]:
+    """Summarise the lag for the progress record; `behind_latest` has the metric names of Spark's Kafka connector."""
     behind = [each.records for each in lags]
     ages = [each.seconds for each in lags if each.seconds is not None]
     return {

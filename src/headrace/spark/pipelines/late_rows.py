@@ -1,7 +1,7 @@
-"""Which rows come too late: Spark drops them without a word, and counts only what is left of them after grouping.
+"""Identify late rows: Spark drops them silently and counts only the groups that remain.
 
-Spark drops rows of windows that end at or before the watermark of the batch before, or the rows themselves where there
-are no windows. The source gives that watermark with each row (batch_watermarks.py), so each late row can be counted.
+Spark drops rows of windows that end at or before the watermark of the previous batch, or the rows themselves if there
+are no windows. The source adds that watermark to each row (batch_watermarks.py), so each late row can be counted.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def is_late(watermark: "Watermark") -> "Column":
-    """A column that is true for late rows."""
+    """Return a column that is true for late rows."""
     from pyspark.sql import functions as sql
 
     moment = sql.unix_millis(sql.col(watermark.column).cast("timestamp"))

@@ -1,8 +1,8 @@
-"""The dead letters that were sent again: the offset below which none is left, and a map of those sent above it.
+"""The replayed dead letters: the offset below which none is left, and a bitmap of those replayed above it.
 
-The offset is the committed one of the replay's group. Letters that a replay did not choose stay behind, so letters
-above the offset may be sent too: those are bits of a map, a record for each chunk of offsets in a compacted topic. Both
-are written in the transaction that sends the letters.
+The offset is the committed one of the replay's group. Dead letters that a replay did not select stay, so others above
+the offset may be replayed already: those are bits of a map, with a record for each chunk of offsets in a compacted
+topic. Both are written in the transaction that sends the dead letters.
 """
 
 import json
@@ -21,12 +21,12 @@ TOPIC_CONFIGS = {"cleanup.policy": "compact"}
 
 
 def topic_of(pipeline: str) -> str:
-    """The topic of one pipeline alone: an open transaction of another one would hide the newest records."""
+    """Return the topic of this pipeline alone: an open transaction of another one would hide the newest records."""
     return f"__headrace_letters.{pipeline}"
 
 
-class SentLetters:
-    """The letters of one topic that were sent again although others before them were not."""
+class ReplayedLetters:
+    """The replayed dead letters of one topic that follow others which were not replayed."""
 
     def __init__(self, pipeline: str, topic_id: TopicId) -> None:
         self.topic = topic_of(pipeline)
@@ -35,7 +35,7 @@ class SentLetters:
         self._has_topic = False
 
     def load(self, settings: Mapping[str, Any]) -> None:
-        """Read the maps; those of a topic that was deleted and created again under the same name are left out."""
+        """Read the bitmaps; those of a topic that was deleted and created again under the same name are ignored."""
         for record in read_topic(settings, self.topic):
             self._has_topic = True
             topic_id, topic, partition, chunk = json.loads(record.key or b"[]")
@@ -49,7 +49,7 @@ class SentLetters:
     def changes(
         self, sent: Mapping[TopicPartition, list[int]], left: Mapping[TopicPartition, int]
     ) -> list[tuple[bytes, bytes | None]]:
-        """Note letters as sent; the records to write, where none below `left` is of interest any more."""
+        """Note dead letters as replayed; return the records to write, without those below `left`."""
         touched: set[tuple[TopicPartition, int]] = set()
         for place, offsets in sent.items():
             for offset in offsets:
@@ -64,7 +64,7 @@ class SentLetters:
             yield self._key(place, chunk), f"{self._bits[place, chunk]:x}".encode()
 
     def _removed(self, left: Mapping[TopicPartition, int]) -> Iterator[tuple[bytes, None]]:
-        """Chunks that lie below the offset as a whole; without the topic none was ever written."""
+        """Return the chunks that lie completely below the offset; without the topic there are none."""
         for place, chunk in sorted(self._bits):
             if (chunk + 1) * CHUNK_OFFSETS <= left.get(place, 0):
                 del self._bits[place, chunk]
@@ -75,12 +75,12 @@ class SentLetters:
         return json.dumps([self._topic_id, place.topic, place.partition, chunk]).encode()
 
     def make_topic(self, settings: Mapping[str, Any]) -> None:
-        """Create the topic unless it is there."""
+        """Create the topic if it does not exist."""
         if self._has_topic:
             return
         with Admin(config=dict(settings)) as admin:
             wanted = NewTopic(self.topic, partitions=1, replication_factor=-1, configs=TOPIC_CONFIGS)
             outcome = admin.create_topics([wanted])[self.topic]
         if outcome.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            raise BrokerError(outcome.error, f"the topic {self.topic} cannot be made", outcome.message)
+            raise BrokerError(outcome.error, f"the topic {self.topic} cannot be created", outcome.message)
         self._has_topic = True

@@ -1,4 +1,4 @@
-"""What pipelines told of themselves, as the text that Prometheus reads."""
+"""Render the status of pipelines in the text format of Prometheus."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from headrace.spark.pipelines.progress import ROW_COUNTS
-from headrace.spark.pipelines.records import Known, RunRecord, State
+from headrace.spark.pipelines.records import Known, RunRecord, RunState
 
 _Value = Callable[[Mapping[str, Any]], float | None]
 
@@ -44,7 +44,7 @@ def run_page(record: RunRecord, batch: Mapping[str, Any] | None, *, is_alive: bo
     """Render one run by its newest batch, for the process that runs it."""
     now_ms = round(time.time() * 1000)
     known = Known(
-        holder=replace(record, state=State.RUNNING),
+        holder=replace(record, state=RunState.RUNNING),
         seen_ms=now_ms if is_alive else 0,
         batches={} if batch is None else {int(batch["batch"]): batch},
     )
@@ -92,7 +92,7 @@ def _behind(lines: list[str], newest: _Batches) -> None:
 
 
 def _counters(lines: list[str], newest: _Batches) -> None:
-    """Counts of the run so far. They begin again with a new run, as Prometheus expects of counters."""
+    """Render the counts of the run so far. They restart at zero with a new run, as Prometheus expects of counters."""
     totals = {name: batch["totals"] for name, batch in newest.items() if "totals" in batch}
     for metric, text, field in (
         ("headrace_pipeline_batches_total", "Batches that the run has done.", "batches"),

@@ -1,7 +1,7 @@
-"""One micro-batch into every sink: called by Spark for each batch, and again for one whose end it did not log.
+"""Write one micro-batch to every sink: called by Spark for each batch, and again for one whose end it did not log.
 
-Each write is known to its sink by query, sink and batch, so a repeat of one that was done is no second write. Between
-two sinks a kill leaves the first with the batch and the second without; the repeat gives it to the second.
+Each sink identifies a write by query, sink and batch, so repeating a completed write has no effect. A kill between two
+sinks leaves the first with the batch and the second without it; the repeat writes it to the second.
 """
 
 import threading
@@ -13,8 +13,8 @@ from headrace.spark.pipelines.definition import (
     BadRecordAction,
     ConsoleSink,
     DeltaMode,
-    DeltaSink,
-    ParquetSink,
+    DeltaSinkDefinition,
+    ParquetSinkDefinition,
     Pipeline,
     Sink,
     TopicSink,
@@ -30,7 +30,9 @@ Write = Callable[["DataFrame", int], None]
 
 
 class StoppedAtBoundary(Exception):
-    """The run was asked to stop: the batch that Spark has begun is left to the next run, nothing of it is written."""
+    """The run was asked to stop: the batch that Spark has begun is left to the next run, and nothing of it is
+    written.
+    """
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +41,7 @@ class MicroBatchWriter:
     bootstrap: str
     generation: int
     batch_key: str | None = None
-    """Outside of a stream the batches of a write are numbered by us and go by this name."""
+    """Outside of a stream, the runner numbers the batches of a write under this name."""
     stop: threading.Event = field(default_factory=threading.Event)
 
     def __call__(self, batch: "DataFrame", number: int) -> None:
@@ -48,7 +50,7 @@ class MicroBatchWriter:
         reach(Failpoint.BATCH_PLANNED)
         writes = self.writes()
         if len(writes) > 1:
-            batch.persist()  # a second look at a query with state would be a second change of that state
+            batch.persist()  # evaluating a stateful query twice would change its state twice
         try:
             for count, write in enumerate(writes):
                 if count == 1:
@@ -60,7 +62,7 @@ class MicroBatchWriter:
         reach(Failpoint.SINKS_WRITTEN)
 
     def writes(self) -> list[Write]:
-        """All topics are one write; every table is one of its own."""
+        """Return the writes: all topics are one write; every table is a separate one."""
         records: list[Write] = [self._write_records] if writes_topics(self.pipeline) else []
         return records + [self._table_write(sink) for sink in self.pipeline.sinks if not isinstance(sink, TopicSink)]
 
@@ -83,14 +85,14 @@ class MicroBatchWriter:
             if isinstance(sink, ConsoleSink):
                 rows.show(sink.rows, truncate=False)
                 return
-            assert isinstance(sink, ParquetSink | DeltaSink)
-            path = str(self.pipeline.folder.absolute() / sink.path)  # workers have other current folders
+            assert isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition)
+            path = str(self.pipeline.folder.absolute() / sink.path)  # workers have other current directories
             identity = self._identity(sink.name.replace("[", "-").replace("]", ""), number)
-            if isinstance(sink, DeltaSink) and sink.mode is DeltaMode.UPSERT:
+            if isinstance(sink, DeltaSinkDefinition) and sink.mode is DeltaMode.UPSERT:
                 history = self.batch_key or _query_id(rows)
                 upsert(rows, path, sink, owner=f"{history}.{identity['sinkName']}", batch_id=number)
                 return
-            kind = "headrace-parquet" if isinstance(sink, ParquetSink) else "headrace-delta"
+            kind = "headrace-parquet" if isinstance(sink, ParquetSinkDefinition) else "headrace-delta"
             partitioned = {"partitionColumns": ",".join(sink.partition_by)} if sink.partition_by else {}
             options = {**sink.options, **partitioned, **identity}
             rows.write.format(kind).mode("append").options(**options).save(path)
@@ -98,7 +100,7 @@ class MicroBatchWriter:
         return write
 
     def _identity(self, sink: str, number: int) -> Mapping[str, str]:
-        """What the sink knows this write by; a stream's batches it knows by itself."""
+        """Return the identity of this write for the sink; the sink identifies a stream's batches by itself."""
         name = f"{self.pipeline.name}.{self.generation}.{sink}"
         if self.batch_key is None:
             return {"sinkName": name}
@@ -109,12 +111,12 @@ def _query_id(rows: "DataFrame") -> str:
     from headrace.spark.sink.identity import QUERY_ID
 
     found: str | None = rows.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
-    assert found is not None, "Spark tells the query to whoever it calls for a batch"
+    assert found is not None, "Spark sets the query id when it calls the function for a batch"
     return found
 
 
 def writes_topics(pipeline: Pipeline) -> bool:
-    """Whether anything of the pipeline can go to a topic."""
+    """Return whether any output of the pipeline can go to a topic."""
     return (
         any(isinstance(sink, TopicSink) for sink in pipeline.sinks)
         or pipeline.bad_records.action is BadRecordAction.DEAD_LETTER

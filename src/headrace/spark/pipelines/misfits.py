@@ -1,4 +1,4 @@
-"""Which fields of a JSON object do not fit its schema, by their paths: `order.items[].price`."""
+"""Find the fields of a JSON object that do not match its schema, by their paths: `order.items[].price`."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -8,11 +8,13 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 ELEMENTS = "[]"
-"""In a path: those of an array, or the values of a map. One that is no object takes the whole of it along."""
+"""In a path: the elements of an array, or the values of a map. An element that is not an object counts as a whole."""
 
 
 def misfits(text: "Column", value: "Column", ddl: str) -> "Column":
-    """An array of paths, each once: what is in the text of the object and could not be read into its value."""
+    """Return an array of distinct paths: fields that are in the text of the object and could not be read into its
+    value.
+    """
     from pyspark.sql import functions as sql
     from pyspark.sql.types import StructType
 
@@ -22,7 +24,7 @@ def misfits(text: "Column", value: "Column", ddl: str) -> "Column":
 
 
 def _of_fields(text: "Column", value: "Column", kind: "StructType", prefix: str) -> "Column":
-    """Fields that are null are not in what Spark writes as JSON."""
+    """Find misfits of the fields; Spark leaves null fields out of its JSON."""
     from pyspark.sql import functions as sql
     from pyspark.sql.types import ArrayType, MapType, StructType
 
@@ -72,7 +74,7 @@ def _none() -> "Column":
 
 
 def _once(column: "Column", use: "Callable[[Column], Column]") -> "Column":
-    """The paths that are found with a column, which is worked out once, however often it is used."""
+    """Return the paths found with a column that is evaluated once, however often it is used."""
     from pyspark.sql import functions as sql
 
     return sql.flatten(sql.transform(sql.array(column), use))

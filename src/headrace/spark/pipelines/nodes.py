@@ -1,6 +1,6 @@
-"""The text of a YAML file as mappings whose keys are asked for one by one, with the line of each.
+"""Parse a YAML file into mappings whose keys are read one by one, with the line of each.
 
-PyYAML's safe loader parses; nothing of what it would construct is used, so a scalar is what its text says and no more.
+PyYAML's safe loader only parses; its constructors are not used, so a scalar is exactly its text.
 """
 
 import re
@@ -16,12 +16,12 @@ from headrace.model.nearest_names import guess
 from headrace.spark.pipelines.problems import DefinitionError, Findings, Problem
 
 FILE_LENGTH_MAX = 256 * 1024
-"""Characters."""
+"""In characters."""
 NODES_MAX = 5_000
 DEPTH_MAX = 20
 
 SHOWN_LENGTH_MAX = 40
-"""Characters of a wrong value that a message repeats."""
+"""Characters of an invalid value that a message repeats."""
 
 _KINDS: Mapping[type[Node], str] = {ScalarNode: "text", SequenceNode: "list", MappingNode: "mapping"}
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
@@ -34,23 +34,23 @@ T = TypeVar("T")
 
 
 def read_text(file: Path) -> str:
-    """The whole file, if it is text of a sane length."""
+    """Read the whole file, if it is text of an acceptable length."""
     try:
         with file.open(encoding="utf-8") as opened:
             text = opened.read(FILE_LENGTH_MAX + 1)
     except FileNotFoundError:
-        raise DefinitionError([Problem(file, 0, "there is no such file")]) from None
+        raise DefinitionError([Problem(file, 0, "the file does not exist")]) from None
     except OSError as error:
-        raise DefinitionError([Problem(file, 0, f"it cannot be read: {error.strerror}")]) from None
+        raise DefinitionError([Problem(file, 0, f"the file cannot be read: {error.strerror}")]) from None
     except UnicodeDecodeError as error:
-        raise DefinitionError([Problem(file, 0, f"it is not UTF-8 text at byte {error.start}")]) from None
+        raise DefinitionError([Problem(file, 0, f"the file is not UTF-8 text at byte {error.start}")]) from None
     if len(text) > FILE_LENGTH_MAX:
-        raise DefinitionError([Problem(file, 0, f"it is longer than {FILE_LENGTH_MAX} characters")])
+        raise DefinitionError([Problem(file, 0, f"the file is longer than {FILE_LENGTH_MAX} characters")])
     return text
 
 
 def parse(file: Path) -> MappingNode:
-    """The mapping that the file is; DefinitionError where it is none."""
+    """Return the file's mapping; DefinitionError if it is not one."""
     text = read_text(file)
     try:
         _refuse_excess(text, file)
@@ -66,12 +66,12 @@ def parse(file: Path) -> MappingNode:
 
 
 def _refuse_excess(text: str, file: Path) -> None:
-    """Aliases can double at every level until memory is gone, and no pipeline needs them."""
+    """Refuse aliases, which can double at every level until memory is exhausted, and which no pipeline needs."""
     depth = 0
     for nodes, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
         line = event.start_mark.line + 1 if event.start_mark is not None else 0
         if isinstance(event, yaml.AliasEvent):
-            raise DefinitionError([Problem(file, line, "aliases are not used here: write the value out")])
+            raise DefinitionError([Problem(file, line, "aliases are not supported: write the value out")])
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -87,12 +87,12 @@ def line_of(node: Node) -> int:
 
 
 def text_line_of(node: Node) -> int:
-    """The line in which the text of a scalar begins: behind the `|` of a block."""
+    """Return the line in which the text of a scalar begins: after the `|` of a block."""
     return line_of(node) + (1 if getattr(node, "style", None) in ("|", ">") else 0)
 
 
-class Section:
-    """One mapping of the file. Every key is taken by its kind; `finish` tells of those nobody asked for."""
+class YamlSection:
+    """One mapping of the file. Every key is read by its type; `finish` reports the keys that were not read."""
 
     def __init__(self, node: MappingNode, path: str, findings: Findings, lines: dict[str, int]) -> None:
         self.node, self.path, self.findings, self.lines = node, path, findings, lines
@@ -125,7 +125,7 @@ class Section:
         self.findings.add(self.line, f"{place} lacks `{key}`: add for example `{example}`")
 
     def _take(self, key: str) -> Node | None:
-        """The value; a key that has none is told, for it may be all that a line lacks."""
+        """Return the value; a key without a value is reported, because it may be all that a line lacks."""
         self._asked.add(key)
         node = self._values.get(key)
         if node is not None and node.tag == _NULL_TAG:
@@ -149,7 +149,7 @@ class Section:
         return text
 
     def parsed(self, key: str, parse: Callable[[str], T]) -> T | None:
-        """A text that `parse` makes something of, or refuses by ValueError."""
+        """Return a text as `parse` converts it; ValueError refuses it."""
         text = self.text(key)
         if text is None:
             return None
@@ -171,12 +171,12 @@ class Section:
         return self.parsed(key, number)
 
     def boolean(self, key: str) -> bool | None:
-        def truth(text: str) -> bool:
+        def parse_boolean(text: str) -> bool:
             if text.lower() not in (*_TRUE, *_FALSE):
                 raise ValueError(f'true or false is needed here, not "{text}"')
             return text.lower() in _TRUE
 
-        return self.parsed(key, truth)
+        return self.parsed(key, parse_boolean)
 
     def choice(self, key: str, choices: type[Choice], default: Choice) -> Choice:
         def chosen(text: str) -> Choice:
@@ -190,7 +190,7 @@ class Section:
     # Collections
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts; a single text is a list of one."""
+        """Return a list of texts; a single text is a list of one."""
         node = self._take(key)
         if node is None:
             return ()
@@ -205,14 +205,14 @@ class Section:
         return tuple(str(item.value) for item in node.value)
 
     def pairs(self, key: str) -> Mapping[str, str]:
-        """A mapping of names to single values, all taken as text."""
+        """Return a mapping of names to single values, all as text."""
         node = self._take(key)
         if node is None:
             return {}
         if not isinstance(node, MappingNode):
             self.wrong(key, f"a mapping of names to values is needed here, not a {_kind(node)}")
             return {}
-        section = Section(node, self.path_of(key), self.findings, self.lines)
+        section = YamlSection(node, self.path_of(key), self.findings, self.lines)
         found = {}
         for name, value in section._values.items():
             if not isinstance(value, ScalarNode):
@@ -224,21 +224,21 @@ class Section:
         return found
 
     def kind(self, key: str) -> str | None:
-        """text, list or mapping; None where the key is not there."""
+        """Return text, list or mapping; None if the key does not exist."""
         node = self._values.get(key)
         return None if node is None else _KINDS[type(node)]
 
-    def section(self, key: str) -> "Section | None":
+    def section(self, key: str) -> "YamlSection | None":
         node = self._take(key)
         if node is None:
             return None
         if not isinstance(node, MappingNode):
-            self.wrong(key, f"keys of its own are needed here, not a {_kind(node)}")
+            self.wrong(key, f"a mapping is needed here, not a {_kind(node)}")
             return None
-        return Section(node, self.path_of(key), self.findings, self.lines)
+        return YamlSection(node, self.path_of(key), self.findings, self.lines)
 
-    def sections(self, key: str, *, most: int) -> list["Section"]:
-        """A list of mappings."""
+    def sections(self, key: str, *, most: int) -> list["YamlSection"]:
+        """Return a list of mappings."""
         node = self._take(key)
         if node is None:
             return []
@@ -246,23 +246,23 @@ class Section:
             self.wrong(key, f"a list is needed here (lines that begin with `- `), not a {_kind(node)}")
             return []
         if len(node.value) > most:
-            self.wrong(key, f"{len(node.value)} are too many: {most} is the most")
+            self.wrong(key, f"{len(node.value)} are too many: the limit is {most}")
         found = []
         for number, item in enumerate(node.value[:most]):
             path = f"{self.path_of(key)}[{number}]"
             if not isinstance(item, MappingNode):
-                self.findings.add(line_of(item), f"{path}: keys of its own are needed here, not a {_kind(item)}")
+                self.findings.add(line_of(item), f"{path}: a mapping is needed here, not a {_kind(item)}")
             else:
-                found.append(Section(item, path, self.findings, self.lines))
+                found.append(YamlSection(item, path, self.findings, self.lines))
         return found
 
-    def named_sections(self, key: str, *, most: int) -> dict[str, "Section"]:
-        """A mapping of names to mappings."""
+    def named_sections(self, key: str, *, most: int) -> dict[str, "YamlSection"]:
+        """Return a mapping of names to mappings."""
         outer = self.section(key)
         if outer is None:
             return {}
         if len(outer._values) > most:
-            self.wrong(key, f"{len(outer._values)} are too many: {most} is the most")
+            self.wrong(key, f"{len(outer._values)} are too many: the limit is {most}")
         found = {name: outer.section(name) for name in list(outer._values)[:most]}
         return {name: section for name, section in found.items() if section is not None}
 

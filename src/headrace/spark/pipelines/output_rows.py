@@ -1,12 +1,19 @@
-"""What becomes of each row at the end: the records it is in topics, and itself for tables, decided row by row.
+"""Route each output row: its records for topics, and the row itself for tables.
 
-Good rows, rows kept back by an expectation and dead letters leave the query together, so that one write and one batch
-has them all or none of them.
+Good rows, rows rejected by an expectation and dead letters leave the query together, so that one write and one batch
+commit contains all or none of them.
 """
 
 from typing import TYPE_CHECKING
 
-from headrace.spark.pipelines.definition import ConsoleSink, DeltaSink, ParquetSink, Pipeline, Stage, TopicSink
+from headrace.spark.pipelines.definition import (
+    ConsoleSink,
+    DeltaSinkDefinition,
+    ParquetSinkDefinition,
+    Pipeline,
+    Stage,
+    TopicSink,
+)
 from headrace.spark.pipelines.source_rows import ERROR, FAILED, QUARANTINE, RECORD, failure_columns
 
 if TYPE_CHECKING:
@@ -22,19 +29,19 @@ QUARANTINE_PREFIX = "hr-quarantine-"
 
 
 def has_tables(pipeline: Pipeline) -> bool:
-    """Whether a sink takes rows as they are."""
-    return any(isinstance(sink, ParquetSink | DeltaSink | ConsoleSink) for sink in pipeline.sinks)
+    """Return whether a sink takes rows as they are."""
+    return any(isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition | ConsoleSink) for sink in pipeline.sinks)
 
 
 def judged_rows(transformed: "DataFrame", pipeline: Pipeline) -> "DataFrame":
-    """The rows of the transform with what their expectations say of them."""
+    """Return the rows of the transform with the results of their expectations."""
     from pyspark.sql import functions as sql
 
     return transformed.select("*", *failure_columns(pipeline, Stage.OUTPUT, sql.lit(True)))
 
 
 def output_rows(judged: "DataFrame", columns: list[str], pipeline: Pipeline) -> "DataFrame":
-    """`records` for topics and `row` for tables."""
+    """Return `records` for topics and `row` for tables."""
     from pyspark.sql import functions as sql
 
     whole = sql.struct(*(sql.col(quoted(name)) for name in columns))
@@ -56,7 +63,7 @@ def output_rows(judged: "DataFrame", columns: list[str], pipeline: Pipeline) -> 
 
 
 def rejected_rows(rejected: "DataFrame", pipeline: Pipeline) -> "DataFrame":
-    """Records that never reached the transform, as they came, with where they came from and why they are here."""
+    """Return records that never reached the transform, unchanged, with their origin and the reason of the rejection."""
     from pyspark.sql import functions as sql
 
     record = sql.col(RECORD)
@@ -82,11 +89,11 @@ def rejected_rows(rejected: "DataFrame", pipeline: Pipeline) -> "DataFrame":
 
 
 def _record(judged: "DataFrame", columns: list[str], sink: TopicSink) -> "Column":
-    """The record that a good row is in the topic of one sink."""
+    """Return the record of a good row for the topic of one sink."""
     from pyspark.sql import functions as sql
 
     whole = sql.struct(*(sql.col(quoted(name)) for name in columns))
-    # As in Spark's Kafka connector, columns called value, key and headers are what a record is made of.
+    # As in Spark's Kafka connector, the columns value, key and headers become the record.
     is_record = sink.value is None and "value" in columns
     value = sql.to_json(whole) if sink.value is None else sql.expr(sink.value)
     value = sql.col("value") if is_record else value
@@ -108,7 +115,7 @@ def _record(judged: "DataFrame", columns: list[str], sink: TopicSink) -> "Column
 
 
 def _bytes(rows: "DataFrame", column: "Column") -> "Column":
-    """Binary as it is, anything else as its text."""
+    """Return binary unchanged, anything else as text."""
     kind = rows.select(column).schema[0].dataType.typeName()
     return column if kind == "binary" else column.cast("string").cast("binary")
 

@@ -1,4 +1,4 @@
-"""Whether a query keeps rows from batch to batch, read off the plan that Spark prints."""
+"""Detect whether a query keeps state, from the plan that Spark prints."""
 
 import re
 from typing import NamedTuple
@@ -13,7 +13,9 @@ class _Line(NamedTuple):
 
 
 def stateful_operators(plan: str) -> tuple[str, ...]:
-    """Names of the operators that keep state, in the order of the plan: those above streams, and joins of two."""
+    """Return the names of stateful operators, in the order of the plan: those above streams, and joins of two
+    streams.
+    """
     lines = [_line(text) for text in plan.splitlines() if text.strip()]
     found = []
     for number, line in enumerate(lines):
@@ -30,7 +32,7 @@ def _line(text: str) -> _Line:
 
 
 def _streaming_inputs(lines: list[_Line], number: int) -> int:
-    """How many of the inputs of an operator have a stream somewhere below them."""
+    """Count the inputs of an operator that contain a stream."""
     inputs: list[bool] = []
     first_depth: int | None = None
     for line in lines[number + 1 :]:

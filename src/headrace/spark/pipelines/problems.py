@@ -1,17 +1,17 @@
-"""What is wrong with a pipeline's files: each mistake with its file and line, and what to do about it."""
+"""Mistakes in a pipeline's files, each with its file and line and what to do about it."""
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 PROBLEMS_MAX = 50
-"""So many mistakes of one file are told; a file with more is most likely not a pipeline at all."""
+"""Mistakes of one file that are reported; a file with more is most likely not a pipeline at all."""
 
 
 class Problem(NamedTuple):
     file: Path
     line: int
-    """Counted from 1; 0 where the file as a whole is meant."""
+    """Counted from 1; 0 for the file as a whole."""
     text: str
 
     def __str__(self) -> str:
@@ -27,7 +27,7 @@ class DefinitionError(Exception):
 
 
 class Findings:
-    """Collects the mistakes of one file, so that all of them are told at once."""
+    """Collects the mistakes of one file, so that all of them are reported at once."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

@@ -1,4 +1,4 @@
-"""What one micro-batch did, from what Spark tells of it: rows, rates, times, watermark, and where it ended."""
+"""The report of one micro-batch, from Spark's progress event: rows, rates, times, watermark, and end offsets."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -12,7 +12,7 @@ LATE_METRICS = f"{METRICS_PREFIX}late"
 OUTPUT_METRICS = f"{METRICS_PREFIX}output"
 REJECTED_METRICS = f"{METRICS_PREFIX}rejected"
 SHARED_METRICS = f"{METRICS_PREFIX}shared"
-"""Names under which a compiled query counts its rows while it works on them."""
+"""Names under which a compiled query counts its rows."""
 
 READ_COLUMN, WRITTEN_COLUMN, DEAD_COLUMN, QUARANTINED_COLUMN = "read", "written", "dead", "quarantined"
 BAD_COLUMN, LATE_COLUMN, DRIFTED_COLUMN = "bad", "late", "drifted"
@@ -21,7 +21,7 @@ ROW_COUNTS = (
 )  # fmt: skip
 EXPECTATION_PREFIX = "failed_"
 DRIFTED_FIELDS_COLUMN = "drifted_fields"
-"""Which unknown fields came together how often: an item is their names with FIELD_SEPARATOR between them."""
+"""Counts of unknown fields that came together: an item is their names joined by FIELD_SEPARATOR."""
 FIELD_SEPARATOR = "\x1f"
 
 _PLAN = ("queryPlanning", "walCommit")
@@ -31,9 +31,9 @@ _COMMIT = ("commitOffsets", "commitBatch")
 
 
 def batch_report(progress: Mapping[str, Any], expectations: Mapping[str, str]) -> dict[str, Any]:
-    """`expectations` are the names of expectations by the columns that count the rows which do not meet them."""
+    """Build the report; `expectations` are the names of expectations by the columns that count their violations."""
     observed: Mapping[str, Mapping[str, Any]] = progress.get("observedMetrics") or {}
-    # Each source has metrics of its own: what they have in common is added up.
+    # Each source has its own metrics: the common ones are added up.
     every = [metrics for name, metrics in observed.items() if name.startswith(METRICS_PREFIX)]
     rows = {name: _sum(every, name) for name in ROW_COUNTS}
     seconds = progress.get("durationMs", {}).get("triggerExecution", 0) / 1000
@@ -60,7 +60,7 @@ def _sum(metrics: list[Mapping[str, Any]], column: str) -> int:
 
 
 def _drifted_fields(metrics: list[Mapping[str, Any]]) -> dict[str, int]:
-    """By name, the records that have the field."""
+    """Return the number of records that have each field."""
     found: dict[str, int] = {}
     for each in metrics:
         for item in each.get(DRIFTED_FIELDS_COLUMN) or ():
@@ -71,7 +71,7 @@ def _drifted_fields(metrics: list[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _times(durations: Mapping[str, int]) -> dict[str, int]:
-    """The parts of a batch's time. Reading rows and writing them are one pass in Spark and lie in `process`."""
+    """Return the parts of a batch's time. Reading and writing rows are one pass in Spark and counted as `process`."""
 
     def total(names: tuple[str, ...]) -> int:
         return sum(int(durations.get(name, 0)) for name in names)
@@ -80,7 +80,9 @@ def _times(durations: Mapping[str, int]) -> dict[str, int]:
 
 
 def _ends(progress: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """How far the topics are read, by the slowest of their sources; one that the query reads twice is there once."""
+    """Return the read positions of the topics, by the slowest of their sources; a source that is read twice counts
+    once.
+    """
     found: dict[str, dict[str, int]] = {}
     for source in progress.get("sources") or ():
         end = source.get("endOffset")
@@ -95,7 +97,7 @@ def _milliseconds(timestamp: str | None) -> int:
 
 
 def totals(batches: list[Mapping[str, Any]]) -> dict[str, int]:
-    """The rows of several batches together."""
+    """Add up the rows of several batches."""
     found: dict[str, int] = {}
     for batch in batches:
         for name, count in batch["rows"].items():

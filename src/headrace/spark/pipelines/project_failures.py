@@ -1,4 +1,4 @@
-"""Why a run of a project failed: the one thing of all that Spark says that a person needs, with its file and line."""
+"""Extract the reason of a failed project run from Spark's output, with its file and line."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,32 +19,32 @@ _SQL_ECHO = "== SQL =="
 _CARETS = re.compile(r"-*\^\^\^")
 
 
-def said(project: Project, lines: Sequence[str]) -> str:
-    """From what a failed run printed."""
+def failure_reason(project: Project, lines: Sequence[str]) -> str:
+    """Extract the reason from the output of a failed run."""
     problem = _of_flow(project, lines) or _of_definitions(project, lines)
-    return str(problem) if problem is not None else _last_words(lines)
+    return str(problem) if problem is not None else _last_error(lines)
 
 
 def _of_flow(project: Project, lines: Sequence[str]) -> Problem | None:
-    """The last flow that failed is told by the place of its definition."""
+    """Report the last failed flow by the place of its definition."""
     for number in range(len(lines) - 2, -1, -1):
         found, error = _FLOW_FAILED.search(lines[number]), _ERROR.match(lines[number + 1])
         if found is None or error is None:
             continue
         name = found["flow"].rpartition(".")[2].strip("`")
-        text = f'"{name}": {_clean(_STREAM.sub("", error["said"]))}'
+        text = f'"{name}": {_clean(_STREAM.sub("", error["failure_reason"]))}'
         place = project.places.get(name)
         if place is None:
             return Problem(project.file, 0, text)
-        in_sql = _SQL_LINE.search(error["said"]) if place.file.suffix == ".sql" else None
+        in_sql = _SQL_LINE.search(error["failure_reason"]) if place.file.suffix == ".sql" else None
         line = place.line if in_sql is None else _file_line(place.file, place.line, int(in_sql["line"]))
         return Problem(place.file, line, text)
     return None
 
 
 def _of_definitions(project: Project, lines: Sequence[str]) -> Problem | None:
-    """An error while the files were read: in the innermost line of the project, or in the SQL file read last."""
-    text = _clean(_last_words(lines))
+    """Locate an error while the files were read: in the innermost line of the project, or in the SQL file read last."""
+    text = _clean(_last_error(lines))
     folder = project.folder.resolve()
     frames = [found for line in lines if (found := _FRAME.match(line)) and Path(found["file"]).is_relative_to(folder)]
     if frames:
@@ -57,11 +57,11 @@ def _of_definitions(project: Project, lines: Sequence[str]) -> Problem | None:
     return Problem(file, _echoed_line(file, int(in_sql["line"]), list(_echo(lines))), text)
 
 
-def _last_words(lines: Sequence[str]) -> str:
-    """The error at the end of a traceback; it may be in the line below its name."""
+def _last_error(lines: Sequence[str]) -> str:
+    """Return the error at the end of a traceback; it may be in the line below its name."""
     ends = [number for number, line in enumerate(lines) if re.match(r"^[\w.]+(Error|Exception)?: ?", line)]
     if not ends:
-        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
     name, _, text = lines[ends[-1]].partition(":")
     below = next((line for line in lines[ends[-1] + 1 :] if line.strip()), "")
     return f"{name.rpartition('.')[2]}: {text.strip() or below.strip()}"
@@ -72,7 +72,7 @@ def _clean(text: str) -> str:
 
 
 def _echo(lines: Sequence[str]) -> Iterator[str]:
-    """The statement as Spark repeats it."""
+    """Return the statement as Spark repeats it."""
     is_in = False
     for line in lines:
         if is_in and _CARETS.match(line):
@@ -83,13 +83,13 @@ def _echo(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _file_line(file: Path, created_at: int, line: int) -> int:
-    """Spark counts from the end of the statement before."""
+    """Return the line in the file; Spark counts from the end of the previous statement."""
     begins = [begin for begin in statement_lines(_text(file)) if begin + 1 <= created_at]
     return (begins[-1] if begins else 0) + line
 
 
 def _echoed_line(file: Path, line: int, echo: list[str]) -> int:
-    """The statement is known by its text."""
+    """Find the line of the statement by its text."""
     text = _text(file).splitlines()
     wrong = echo[line - 1].strip() if line <= len(echo) else ""
     for begin in statement_lines(_text(file)):

@@ -1,4 +1,4 @@
-"""How far a project of Spark has read its topics, from the checkpoints in its storage, and what one run of it did."""
+"""The read positions of a Spark project, from the checkpoints in its storage, and the report of one run."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlparse
 
 from headrace.model.ids import TopicPartition
-from headrace.spark.offset_vectors import CheckpointError, from_json
+from headrace.spark.offset_vectors import CheckpointOffsetError, from_json
 from headrace.spark.pipelines.progress import READ_COLUMN, ROW_COUNTS
 
 CHECKPOINTS = "_checkpoints"
@@ -16,14 +16,14 @@ CHECKPOINTS = "_checkpoints"
 
 
 class Position(NamedTuple):
-    """Where one flow is in the topics it reads."""
+    """The position of one flow in the topics it reads."""
 
     starts: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int]
 
 
 def positions(storage: str) -> dict[str, Position] | None:
-    """By the folders of the flows' checkpoints; None where the storage is not on this machine."""
+    """Return positions by the folders of the flows' checkpoints; None if the storage is not on this machine."""
     address = urlparse(storage)
     if address.scheme != "file":
         return None
@@ -35,7 +35,7 @@ def positions(storage: str) -> dict[str, Position] | None:
 
 
 def _position(log: Path) -> Position | None:
-    """What is logged and committed; None if the flow reads no topic."""
+    """Return the logged and committed position; None if the flow reads no topic."""
     starts: dict[TopicPartition, int] = {}
     ends: dict[TopicPartition, int] = {}
     committed = {file.name for file in (log.parent / "commits").glob("*")}
@@ -44,7 +44,7 @@ def _position(log: Path) -> Position | None:
         for line in (log / str(number)).read_text(encoding="utf-8").splitlines()[2:]:
             try:
                 offset = from_json(json.loads(line))
-            except (ValueError, CheckpointError, AttributeError):
+            except (ValueError, CheckpointOffsetError, AttributeError):
                 continue  # of another kind of source
             starts |= {each: begin for each, begin in offset.starts.items() if each not in starts}
             ends |= offset.ends
@@ -52,7 +52,7 @@ def _position(log: Path) -> Position | None:
 
 
 def read_between(before: Mapping[str, Position], after: Mapping[str, Position]) -> int:
-    """Offsets that all flows together have passed."""
+    """Count the offsets that all flows together have read."""
     count = 0
     for place, position in after.items():
         begin = before[place].ends if place in before else {}
@@ -61,7 +61,7 @@ def read_between(before: Mapping[str, Position], after: Mapping[str, Position]) 
 
 
 def slowest(found: Mapping[str, Position]) -> dict[str, dict[str, int]]:
-    """How far every flow has read at least: by topic and partition."""
+    """Return the position that every flow has reached: by topic and partition."""
     ends: dict[str, dict[str, int]] = {}
     for position in found.values():
         for place, end in position.ends.items():
@@ -78,7 +78,7 @@ def run_report(
     before: Mapping[str, Position] | None,
     after: Mapping[str, Position] | None,
 ) -> dict[str, Any]:
-    """In the form of a batch's report; what Spark does not tell of such a run is None."""
+    """Build a report in the form of a batch's report; values that Spark does not provide for such a run are None."""
     read = None if before is None or after is None else read_between(before, after)
     return {
         "batch": number,

@@ -1,8 +1,8 @@
-"""Runs of a project of Spark's declarative pipelines: once, or one after the other until somebody stops them.
+"""Run a project of Spark's declarative pipelines: once, or repeatedly until it is stopped.
 
-Spark runs such a project to the end of what there is and no further, so "continuous" is run after run. Its server stays
-up between them; each run is a process of its own, which reads the project's files anew. The catalog is kept in the
-project's folder: Spark's own forgets its tables, and the next run would find their folders taken.
+Spark runs such a project to the end of the existing records and no further, so "continuous" means run after run. Its
+server stays up between them; each run is a separate process, which reads the project's files again. The catalog is kept
+in the project's folder: Spark's own catalog forgets its tables, and the next run would find their folders in use.
 """
 
 import os
@@ -20,12 +20,12 @@ from headrace.client import Admin
 from headrace.client.errors import ClientError
 from headrace.ports.real.processes import stop
 from headrace.spark.pipelines.checkpoints import Checkpoint
-from headrace.spark.pipelines.claims import Claim, Outcome, new_run, run_claimed
+from headrace.spark.pipelines.claims import Claim, RunOutcome, new_run, run_claimed
 from headrace.spark.pipelines.lag import find_lags, summary
-from headrace.spark.pipelines.project_failures import said
+from headrace.spark.pipelines.project_failures import failure_reason
 from headrace.spark.pipelines.project_progress import Position, positions, run_report
 from headrace.spark.pipelines.projects import TABLES_FOLDER, Project
-from headrace.spark.pipelines.records import State
+from headrace.spark.pipelines.records import RunState
 from headrace.spark.pipelines.spark_process import java_death, java_of
 from headrace.spark.pipelines.topics import client_settings
 from headrace.spark.pipelines.totals import no_totals, with_batch
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PAUSE_SECONDS = 1.0
-"""Between two runs of a project that is to go on."""
+"""Pause between two runs of a continuous project."""
 STOP_SECONDS_MAX = 30.0
 LINES_KEPT_MAX = 2_000
-"""Of what a run says: what is wrong is at the end."""
+"""Output lines of a run that are kept: errors are at the end."""
 REMOTE_PREFIX = "sc://"
 SERVER_HOST = "localhost"
-"""By this name alone Spark's client sends its token to a server without TLS."""
+"""Spark's client sends its token to a server without TLS only under this host name."""
 BOOTSTRAP_VARIABLE = "HEADRACE_BOOTSTRAP"
-"""The files of a project find the broker here."""
+"""The variable in which the files of a project find the broker."""
 _SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService$"
 _REMOTE_VARIABLE = "SPARK_REMOTE"
 _TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105  (the name of a variable)
@@ -52,7 +52,7 @@ MakeSession = Callable[[Mapping[str, str]], "SparkSession"]
 
 
 def server_settings(project: Project) -> dict[str, str]:
-    """A server for this machine's own processes, with a catalog that outlives it."""
+    """Return the settings of a server for this machine's own processes, with a persistent catalog."""
     state = project.state.resolve()
     return {
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
@@ -74,19 +74,19 @@ class ProjectRunner:
     make_session: MakeSession
     is_once: bool
     remote: str | None = None
-    """The address of a server of Spark Connect that runs already, whose catalog is its own matter."""
+    """The address of a running Spark Connect server, which manages its own catalog."""
     full_refresh: bool = False
-    """The first run begins anew: tables are emptied and everything is read again."""
+    """The first run is a full refresh: tables are emptied and everything is read again."""
     on_line: Callable[[str], None] = lambda _line: None
     on_round: Callable[[Mapping[str, Any]], None] = lambda _report: None
     on_state: Callable[[str], None] = lambda _text: None
     stop: threading.Event = field(default_factory=threading.Event)
-    """Set by anybody: the run that goes on is the last."""
+    """May be set by any thread: the current run is the last."""
     _totals: dict[str, Any] = field(default_factory=no_totals)
     _java: "subprocess.Popen[bytes] | None" = None
-    """Of the server, where this process has started it."""
+    """The server's process, if this process has started it."""
 
-    def run(self) -> Outcome:
+    def run(self) -> RunOutcome:
         settings = client_settings(self.bootstrap)
         with Checkpoint(self.project.state).locked(), Admin(config=settings) as admin:
             return run_claimed(
@@ -97,7 +97,7 @@ class ProjectRunner:
                 on_outage=self.on_state,
             )
 
-    def _work(self, claim: Claim, admin: Admin) -> Outcome:
+    def _work(self, claim: Claim, admin: Admin) -> RunOutcome:
         self.on_state("starting Spark")
         known = claim.bulletin.ledger.pipelines[self.project.name].last_batch()
         number = 0 if known is None else int(known["batch"]) + 1
@@ -109,13 +109,13 @@ class ProjectRunner:
                 failure = self._round(claim, remote, is_first=not count)
                 if failure is not None:
                     died = java_death(self._java, is_suspected="onnect" in failure)
-                    return Outcome(state=State.FAILED, message=died or failure, count=count)
+                    return RunOutcome(state=RunState.FAILED, message=died or failure, count=count)
                 self._report(claim, admin, number + count, began, before)
                 count += 1
                 if not self.is_once:
                     self._pause(claim)
                 if self.is_once or self.stop.is_set():
-                    return Outcome(state=State.DONE if self.is_once else State.STOPPED, count=count)
+                    return RunOutcome(state=RunState.DONE if self.is_once else RunState.STOPPED, count=count)
 
     def _report(
         self, claim: Claim, admin: Admin, number: int, began: float, before: Mapping[str, Position] | None
@@ -125,12 +125,12 @@ class ProjectRunner:
         with suppress(ClientError):
             report["lag"] = summary(find_lags(admin, client_settings(self.bootstrap), report["ends"]))
         self._totals = report["totals"] = with_batch(self._totals, report)
-        claim.tell_batch(report)
+        claim.publish_batch(report)
         self.on_round(report)
 
     @contextmanager
     def _server(self) -> Iterator[str]:
-        """The address at which this process, and those it starts, find Spark."""
+        """Return the address at which this process, and those it starts, reach Spark."""
         if self.remote is not None:
             yield self.remote
             return
@@ -146,7 +146,7 @@ class ProjectRunner:
                 session.stop()
 
     def _round(self, claim: Claim, remote: str, *, is_first: bool) -> str | None:
-        """One run to its end; what is wrong if it failed."""
+        """Complete one run; return the reason if it failed."""
         command = [sys.executable, "-m", "pyspark.pipelines.cli", "run", "--spec", str(self.project.file.resolve())]
         if is_first and self.full_refresh:
             command.append("--full-refresh-all")
@@ -171,7 +171,7 @@ class ProjectRunner:
         finally:
             stop(process, STOP_SECONDS_MAX)
             hearing.join()
-        return None if process.returncode == 0 else said(self.project, lines)
+        return None if process.returncode == 0 else failure_reason(self.project, lines)
 
     def _hear(self, process: "subprocess.Popen[str]", lines: list[str]) -> None:
         assert process.stdout is not None

@@ -1,7 +1,7 @@
-"""Projects of Spark's own declarative pipelines: their file, what it names, and what can be seen of mistakes in them.
+"""Projects of Spark's declarative pipelines: read their file and check it and the files it names.
 
-Spark reads the file itself when it runs the project; here it is read so that mistakes are told with their line, without
-Spark, and so that a failure of Spark can be told by the line of the table it is about.
+Spark reads the file itself when it runs the project; it is read here to report mistakes with their line, without Spark,
+and to map a failure of Spark to the line of the table that it concerns.
 """
 
 import ast
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from yaml import ScalarNode
 
-from headrace.spark.pipelines.nodes import Section, parse, read_text
+from headrace.spark.pipelines.nodes import YamlSection, parse, read_text
 from headrace.spark.pipelines.problems import DefinitionError, Findings, Problem
 from headrace.spark.pipelines.sql_text import check_script, created_things
 
@@ -23,15 +23,15 @@ FILES_MAX = 10_000
 STATE_FOLDER = ".headrace"
 """In the folder of the project: the catalog, the lock and the log of its runs."""
 TABLES_FOLDER = "spark-warehouse"
-"""In the folder of the project: the tables, as Spark calls it."""
+"""In the folder of the project: the tables, under Spark's name for the folder."""
 
 _RECURSIVE = "/**"
 _DATASETS, _FLOWS = {"table", "materialized_view", "temporary_view"}, {"append_flow"}
 """Decorators of `pyspark.pipelines`."""
 _CREATING = {"create_streaming_table", "create_sink", "create_auto_cdc_flow"}
 _FIXED_SETTINGS = {
-    "spark.master": "give --master on the command line",
-    "spark.remote": "give --master on the command line",
+    "spark.master": "set --master on the command line",
+    "spark.remote": "set --master on the command line",
     "spark.plugins": "Spark cannot change it once it runs",
     "spark.sql.catalogImplementation": "Spark cannot change it once it runs; the catalog is kept in the project",
     "spark.sql.warehouse.dir": f"Spark cannot change it once it runs; tables are in {TABLES_FOLDER}",
@@ -47,7 +47,7 @@ class Definition(NamedTuple):
     name: str
     line: int
     is_dataset: bool
-    """A table or a view; flows and sinks have names of their own."""
+    """A table or a view; flows and sinks have their own names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Project:
     file: Path
     name: str
     storage: str
-    """Where Spark keeps its checkpoints, as a URI."""
+    """The folder of Spark's checkpoints, as a URI."""
     files: tuple[Path, ...]
     places: Mapping[str, Place]
     """Where tables, views, flows and sinks are defined, by their names."""
@@ -74,9 +74,9 @@ def is_project(file: Path) -> bool:
 
 
 def read_project(file: Path) -> Project:
-    """DefinitionError tells all mistakes of the file and of the files it names."""
+    """Read a project; DefinitionError lists all mistakes of the file and of the files it names."""
     findings = Findings(file)
-    root = Section(parse(file), "", findings, {})
+    root = YamlSection(parse(file), "", findings, {})
     name, storage = root.text("name"), root.parsed("storage", lambda text: _storage(text, file.parent))
     for key, example in (("name", "name: shop"), ("storage", f"storage: {_storage_example(file.parent)}")):
         if key not in root:
@@ -101,7 +101,7 @@ def _places(files: tuple[Path, ...], findings: Findings) -> dict[str, Place]:
             known = datasets.setdefault(found.name, place) if found.is_dataset else place
             if known != place:
                 where = f"{known.file.name}:{known.line}"
-                text = f'"{found.name}" is defined in {where} already: give one of them another name'
+                text = f'"{found.name}" is already defined in {where}: rename one of them'
                 findings.problems.append(Problem(file, found.line, text))
     return places
 
@@ -112,12 +112,12 @@ def _storage_example(folder: Path) -> str:
 
 def _storage(text: str, folder: Path) -> str:
     if "://" not in text and not text.startswith("file:/"):
-        raise ValueError(f'Spark wants a whole address here, not "{text}": write {_storage_example(folder)}')
+        raise ValueError(f'Spark needs a URI here, not "{text}": write {_storage_example(folder)}')
     return text
 
 
-def _check_configuration(root: Section) -> None:
-    """Values are texts for Spark: a bare number or truth ends its run."""
+def _check_configuration(root: YamlSection) -> None:
+    """Check that values are strings: an unquoted number or boolean ends Spark's run."""
     section = root.section("configuration")
     if section is None:
         return
@@ -126,11 +126,11 @@ def _check_configuration(root: Section) -> None:
         if name in _FIXED_SETTINGS:
             section.wrong(name, _FIXED_SETTINGS[name])
         elif isinstance(value, ScalarNode) and value.tag != "tag:yaml.org,2002:str":
-            section.wrong(name, f'Spark wants a text here: write "{value.value}" with quotes')
+            section.wrong(name, f'Spark needs a string here: write "{value.value}" with quotes')
 
 
-def _files(root: Section, folder: Path) -> tuple[Path, ...]:
-    """Those that the file names, as Spark finds them."""
+def _files(root: YamlSection, folder: Path) -> tuple[Path, ...]:
+    """Return the files that the project file names, as Spark finds them."""
     found: dict[Path, None] = {}
     for library in root.sections("libraries", most=LIBRARIES_MAX):
         section = library.section("glob")
@@ -145,15 +145,18 @@ def _files(root: Section, folder: Path) -> tuple[Path, ...]:
             continue
         bare = pattern.removesuffix(_RECURSIVE)
         if glob.has_magic(bare):
-            section.wrong("include", f'"{pattern}" is not for Spark: name a file, or all of a folder as folder/**')
+            section.wrong(
+                "include", f'"{pattern}" is not supported by Spark: name a file, or a whole folder as folder/**'
+            )
             continue
         matched = [path for path in _matched(folder, pattern, bare) if "__pycache__" not in path.parts][:FILES_MAX]
         if not matched:
-            section.wrong("include", f'"{pattern}" names no file')
+            section.wrong("include", f'"{pattern}" matches no file')
         for path in matched:
             if path.suffix not in (".py", ".sql"):
                 section.wrong(
-                    "include", f"{path.relative_to(folder)} is neither .py nor .sql, and Spark takes no other"
+                    "include",
+                    f"{path.relative_to(folder)} is neither .py nor .sql, which are the only files that Spark supports",
                 )
             found[path] = None
     return tuple(path for path in found if path.suffix in (".py", ".sql"))
@@ -166,7 +169,7 @@ def _matched(folder: Path, pattern: str, bare: str) -> Iterator[Path]:
 
 
 def _definitions(file: Path, findings: Findings) -> Iterator[Definition]:
-    """What a file defines; its mistakes go to the findings."""
+    """Return the definitions of a file; its mistakes go to the findings."""
     try:
         text = read_text(file)
     except DefinitionError as error:
@@ -202,7 +205,7 @@ def _python_definitions(tree: ast.Module) -> Iterator[Definition]:
 
 
 def _called(node: ast.expr) -> str:
-    """The last part of what is called: `table` of `dp.table(...)`."""
+    """Return the last part of a called name: `table` of `dp.table(...)`."""
     if isinstance(node, ast.Call):
         node = node.func
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -1,4 +1,4 @@
-"""Whether a Python file has the function a pipeline names, found by reading it: nothing of it is run, and no Spark."""
+"""Check that a Python file has the function a pipeline names, without running the file or Spark."""
 
 import ast
 from importlib.util import find_spec
@@ -11,7 +11,7 @@ from headrace.spark.pipelines.problems import Problem
 
 
 def parse_reference(text: str, folder: Path) -> PythonFunction:
-    """`file.py:function`; ValueError says how to write it."""
+    """Parse `file.py:function`; ValueError says how to write it."""
     file, colon, function = text.rpartition(":")
     if not colon or not file.endswith(".py") or not function.isidentifier():
         raise ValueError(f'"{text}" does not name a function: write `transform.py:function`')
@@ -19,7 +19,7 @@ def parse_reference(text: str, folder: Path) -> PythonFunction:
 
 
 def check_function(wanted: PythonFunction, arguments: int) -> list[Problem]:
-    """Mistakes of the file: its syntax, modules that are not installed, the function and what it takes."""
+    """Report mistakes of the file: its syntax, modules that are not installed, the function and its parameters."""
     file = wanted.file
     try:
         tree = ast.parse(read_text(file), filename=str(file))
@@ -52,7 +52,7 @@ def _wrong_function(tree: ast.Module, wanted: PythonFunction, arguments: int) ->
     found = functions.get(wanted.function)
     if found is None:
         others = guess(wanted.function, functions) if functions else "the file has none"
-        return [Problem(wanted.file, 0, f'there is no function "{wanted.function}": {others}')]
+        return [Problem(wanted.file, 0, f'the function "{wanted.function}" does not exist: {others}')]
     takes = [*found.args.posonlyargs, *found.args.args]
     needs = len(takes) - len(found.args.defaults)
     if found.args.vararg is None and not needs <= arguments <= len(takes):

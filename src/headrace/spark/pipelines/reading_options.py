@@ -1,16 +1,16 @@
-"""Options that a pipeline file hands on to the data source and the sinks: those who take them say what is wrong."""
+"""Options that a pipeline file passes to the data source and the sinks, which also validate them."""
 
 from collections.abc import Callable, Mapping
 
 from headrace.spark.option_names import OptionError
-from headrace.spark.pipelines.nodes import Section
+from headrace.spark.pipelines.nodes import YamlSection
 from headrace.spark.pipelines.reading_values import OPTIONS_OF_RUNNER
 
 _ANYWHERE = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
-"""Stands for what the runner adds."""
+"""Stands for the settings that the runner adds."""
 
 
-def source_options(section: Section) -> Mapping[str, str]:
+def source_options(section: YamlSection) -> Mapping[str, str]:
     def parse(options: Mapping[str, str]) -> None:
         from headrace.spark.source_options import parse_source_options
 
@@ -19,7 +19,7 @@ def source_options(section: Section) -> Mapping[str, str]:
     return _checked(section, parse)
 
 
-def topic_options(section: Section) -> Mapping[str, str]:
+def topic_options(section: YamlSection) -> Mapping[str, str]:
     def parse(options: Mapping[str, str]) -> None:
         from headrace.spark.option_names import check_names
         from headrace.spark.sink.options import parse_sink_options
@@ -30,7 +30,7 @@ def topic_options(section: Section) -> Mapping[str, str]:
     return _checked(section, parse)
 
 
-def table_options(section: Section) -> Mapping[str, str]:
+def table_options(section: YamlSection) -> Mapping[str, str]:
     def parse(options: Mapping[str, str]) -> None:
         from headrace.spark.sink.tables.options import parse_table_options
 
@@ -39,12 +39,12 @@ def table_options(section: Section) -> Mapping[str, str]:
     return _checked(section, parse)
 
 
-def _checked(section: Section, parse: Callable[[Mapping[str, str]], None]) -> Mapping[str, str]:
-    """The options; what is wrong with them is told in the line of the one it is about."""
+def _checked(section: YamlSection, parse: Callable[[Mapping[str, str]], None]) -> Mapping[str, str]:
+    """Return the options; an invalid one is reported with its line."""
     options = section.pairs("options")
     own = [name for name in options if name in OPTIONS_OF_RUNNER]
     for name in own:
-        section.wrong(f"options.{name}", f"this is what the key `{OPTIONS_OF_RUNNER[name]}` is for")
+        section.wrong(f"options.{name}", f"use the key `{OPTIONS_OF_RUNNER[name]}` instead")
     if not options or own:
         return options
     try:

@@ -1,4 +1,4 @@
-"""The sinks of a pipeline file: one under `sink`, or several in a list under `sinks`."""
+"""Read the sinks of a pipeline file: one under `sink`, or several in a list under `sinks`."""
 
 import os
 
@@ -7,14 +7,14 @@ from headrace.spark.pipelines.definition import (
     PARTITIONS_MAX,
     SINKS_MAX,
     ConsoleSink,
-    Delivery,
+    DeliveryGuarantee,
     DeltaMode,
-    DeltaSink,
-    ParquetSink,
+    DeltaSinkDefinition,
+    ParquetSinkDefinition,
     Sink,
     TopicSink,
 )
-from headrace.spark.pipelines.nodes import Section
+from headrace.spark.pipelines.nodes import YamlSection
 from headrace.spark.pipelines.reading_options import table_options, topic_options
 from headrace.spark.pipelines.reading_values import folder_path, topic_name
 from headrace.spark.pipelines.sql_text import check_expression
@@ -24,14 +24,14 @@ CONSOLE_ROWS_MAX = 10_000
 JSON_VALUE = "json"
 
 
-def read_sinks(root: Section) -> tuple[Sink, ...]:
+def read_sinks(root: YamlSection) -> tuple[Sink, ...]:
     single, several = root.section("sink"), root.sections("sinks", most=SINKS_MAX)
     if single is not None and several:
-        root.wrong("sinks", "sink is there already: move it to here")
+        root.wrong("sinks", "sink is given as well: move it here")
     if single is None and not several and "sink" not in root and "sinks" not in root:
         root.missing("sink", "sink: {topic: orders-clean}")
     if root.kind("sinks") == "list" and not several:
-        root.wrong("sinks", "there is none: a pipeline that writes nowhere would lose what it reads")
+        root.wrong("sinks", "there is none: a pipeline without a sink would lose its rows")
     found = [_sink(section) for section in ([single] if single is not None else several)]
     sinks = tuple(sink for sink in found if sink is not None)
     _refuse_shared_folders(root, sinks)
@@ -44,8 +44,8 @@ def read_sinks(root: Section) -> tuple[Sink, ...]:
     return sinks
 
 
-def _refuse_two_shapes(root: Section, sinks: list[TopicSink]) -> None:
-    """A topic that two sinks write to is made once."""
+def _refuse_two_shapes(root: YamlSection, sinks: list[TopicSink]) -> None:
+    """Refuse different settings for a topic that two sinks write to, because it is created once."""
     owners: dict[str, TopicSink] = {}
     for sink in sinks:
         for topic in sink.named_topics:
@@ -53,27 +53,29 @@ def _refuse_two_shapes(root: Section, sinks: list[TopicSink]) -> None:
             if (first.partitions, first.configs) != (sink.partitions, sink.configs):
                 key = "partitions" if first.partitions != sink.partitions else "configs"
                 line = root.lines.get(f"{sink.name}.{key}", root.lines.get(sink.name, 0))
-                root.findings.add(line, f'{sink.name}.{key}: topic "{topic}" is another in {first.name}: say the same')
+                root.findings.add(
+                    line, f'{sink.name}.{key}: topic "{topic}" has another value in {first.name}: use the same'
+                )
 
 
-def _refuse_shared_folders(root: Section, sinks: tuple[Sink, ...]) -> None:
-    """Two tables in one folder would be one with every row twice."""
+def _refuse_shared_folders(root: YamlSection, sinks: tuple[Sink, ...]) -> None:
+    """Refuse two tables in one folder: they would be one table with every row twice."""
     owners: dict[str, str] = {}
     for sink in sinks:
-        if isinstance(sink, ParquetSink | DeltaSink):
+        if isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition):
             first = owners.setdefault(os.path.normpath(sink.path), sink.name)
             if first != sink.name:
-                kind = "parquet" if isinstance(sink, ParquetSink) else "delta"
-                root.wrong(f"{sink.name}.{kind}", f'"{sink.path}" is the folder of {first} already')
+                kind = "parquet" if isinstance(sink, ParquetSinkDefinition) else "delta"
+                root.wrong(f"{sink.name}.{kind}", f'"{sink.path}" is already the folder of {first}')
 
 
-def _sink(section: Section) -> Sink | None:
+def _sink(section: YamlSection) -> Sink | None:
     kinds = [kind for kind in KINDS if kind in section]
     if len(kinds) != 1:
         if kinds:
-            section.wrong(kinds[1], f"a sink is of one kind, and {kinds[0]} is there already: make two sinks")
+            section.wrong(kinds[1], f"a sink has one kind, and {kinds[0]} is given as well: use two sinks")
         else:
-            section.findings.add(section.line, f"{section.path} does not say what it is: {guess('', KINDS)}")
+            section.findings.add(section.line, f"{section.path} has no kind: {guess('', KINDS)}")
         return None
     readers = {"parquet": _parquet, "delta": _delta, "console": _console}
     sink = readers.get(kinds[0], _topic)(section)
@@ -81,7 +83,7 @@ def _sink(section: Section) -> Sink | None:
     return sink
 
 
-def _topic(section: Section) -> Sink | None:
+def _topic(section: YamlSection) -> Sink | None:
     topic = section.parsed("topic", topic_name)
     topics = section.texts("topics")
     for text in topics:
@@ -90,7 +92,7 @@ def _topic(section: Section) -> Sink | None:
         except ValueError as error:
             section.wrong("topics", str(error))
     if topic is not None and topics:
-        section.wrong("topics", "this lists what topic_from may name: with one topic leave it out")
+        section.wrong("topics", "this lists the topics that topic_from may name: leave it out for a single topic")
     value = _expression(section, "value")
     return TopicSink(
         name=section.path,
@@ -101,22 +103,22 @@ def _topic(section: Section) -> Sink | None:
         value=None if value == JSON_VALUE else value,
         headers=_expression(section, "headers"),
         partition=_expression(section, "partition"),
-        delivery=section.choice("delivery", Delivery, Delivery.EXACTLY_ONCE),
+        delivery=section.choice("delivery", DeliveryGuarantee, DeliveryGuarantee.EXACTLY_ONCE),
         partitions=section.integer("partitions", least=1, most=PARTITIONS_MAX),
         configs=section.pairs("configs"),
         options=topic_options(section),
     )
 
 
-def _parquet(section: Section) -> Sink | None:
+def _parquet(section: YamlSection) -> Sink | None:
     path = section.parsed("parquet", folder_path)
     partition_by, options = section.texts("partition_by"), table_options(section)
     if path is None:
         return None
-    return ParquetSink(name=section.path, path=path, partition_by=partition_by, options=options)
+    return ParquetSinkDefinition(name=section.path, path=path, partition_by=partition_by, options=options)
 
 
-def _delta(section: Section) -> Sink | None:
+def _delta(section: YamlSection) -> Sink | None:
     path = section.parsed("delta", folder_path)
     mode, keys = section.choice("mode", DeltaMode, DeltaMode.APPEND), section.texts("keys")
     partition_by, options = section.texts("partition_by"), table_options(section)
@@ -126,14 +128,14 @@ def _delta(section: Section) -> Sink | None:
     if mode is DeltaMode.UPSERT and order_by is None:
         section.missing("order_by", "order_by: changed_at")
     if mode is DeltaMode.UPSERT and options:
-        section.wrong("options", "an upsert takes none: leave them out")
+        section.wrong("options", "an upsert has no options: leave them out")
     if mode is DeltaMode.APPEND:
         for key in ("keys", "order_by"):
             if key in section:
                 section.wrong(key, "this is for `mode: upsert` only")
     if path is None:
         return None
-    return DeltaSink(
+    return DeltaSinkDefinition(
         name=section.path,
         path=path,
         mode=mode,
@@ -144,14 +146,14 @@ def _delta(section: Section) -> Sink | None:
     )
 
 
-def _console(section: Section) -> Sink:
+def _console(section: YamlSection) -> Sink:
     if section.boolean("console") is False:
         section.wrong("console", "write true, or leave the sink out")
     rows = section.integer("rows", least=1, most=CONSOLE_ROWS_MAX)
     return ConsoleSink(name=section.path) if rows is None else ConsoleSink(name=section.path, rows=rows)
 
 
-def _expression(section: Section, key: str) -> str | None:
+def _expression(section: YamlSection, key: str) -> str | None:
     text = section.text(key)
     if text is None:
         return None

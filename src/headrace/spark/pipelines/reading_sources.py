@@ -1,4 +1,4 @@
-"""The sources of a pipeline file: one under `source`, or several by name under `sources`."""
+"""Read the sources of a pipeline file: one under `source`, or several by name under `sources`."""
 
 from headrace.core.groups.topic_patterns import PatternRefused, TopicPattern
 from headrace.model.nearest_names import guess
@@ -7,44 +7,44 @@ from headrace.spark.pipelines.definition import (
     RECORD_COLUMNS,
     ROWS_PER_BATCH_MAX,
     SOURCES_MAX,
-    Format,
     ReadAs,
+    RecordFormat,
     Source,
     UnknownFields,
     Watermark,
 )
 from headrace.spark.pipelines.durations import parse_duration
-from headrace.spark.pipelines.nodes import Section
+from headrace.spark.pipelines.nodes import YamlSection
 from headrace.spark.pipelines.reading_options import source_options
 from headrace.spark.pipelines.reading_values import start_of, topic_name, view_name
 from headrace.spark.schema_text import SchemaField, parse_schema
 
 
-def read_sources(root: Section) -> tuple[Source, ...]:
+def read_sources(root: YamlSection) -> tuple[Source, ...]:
     single, named = root.section("source"), root.named_sections("sources", most=SOURCES_MAX)
     if single is not None and named:
-        root.wrong("sources", "source is there already: move it to here under a name of its own")
+        root.wrong("sources", "source is given as well: move it here, with a name")
     if single is None and not named and "source" not in root and "sources" not in root:
         root.missing("source", "source: {topic: orders, format: json, schema: id STRING}")
     if root.kind("sources") == "mapping" and not named:
-        root.wrong("sources", "there is none: name one, as in `orders: {topic: orders}`")
+        root.wrong("sources", "there is none: add one, as in `orders: {topic: orders}`")
     sections = {INPUT_VIEW: single} if single is not None else named
     found = tuple(_source(name, section) for name, section in sections.items())
     if found and all(source.read_as is ReadAs.TABLE for source in found):
-        root.wrong("source" if single is not None else "sources", "one source at least must be read as a stream")
+        root.wrong("source" if single is not None else "sources", "at least one source must be read as a stream")
     return found
 
 
-def _source(name: str, section: Section) -> Source:
+def _source(name: str, section: YamlSection) -> Source:
     try:
         view_name(name)
     except ValueError as error:
         section.findings.add(section.line, str(error))
     topics, pattern = _what(section)
-    form = section.choice("format", Format, Format.BINARY)
+    form = section.choice("format", RecordFormat, RecordFormat.BINARY)
     fields = _fields(section, form)
     columns = _columns(section, fields, form)
-    watermark = _watermark(section, fields, columns if form is Format.JSON else RECORD_COLUMNS)
+    watermark = _watermark(section, fields, columns if form is RecordFormat.JSON else RECORD_COLUMNS)
     source = Source(
         name=name,
         topics=topics,
@@ -64,13 +64,13 @@ def _source(name: str, section: Section) -> Source:
     return source
 
 
-def _what(section: Section) -> tuple[tuple[str, ...], str | None]:
-    """The topics, or the pattern of their names."""
+def _what(section: YamlSection) -> tuple[tuple[str, ...], str | None]:
+    """Return the topics, or the pattern of their names."""
     given = [key for key in ("topic", "topics", "pattern") if key in section]
     if not given:
         section.missing("topic", "topic: orders")
     for key in given[1:]:
-        section.wrong(key, f"{given[0]} is there already: keep one of the two")
+        section.wrong(key, f"{given[0]} is given as well: keep one of the two")
     single = section.parsed("topic", topic_name)
     topics = []
     for text in section.texts("topics"):
@@ -82,16 +82,16 @@ def _what(section: Section) -> tuple[tuple[str, ...], str | None]:
 
 
 def _pattern(text: str) -> str:
-    """What it means is decided by the engine that will match it, which takes less than Python's."""
+    """Return the pattern; it is checked by the engine that will match it, which supports less than Python's."""
     try:
         TopicPattern(text)
     except PatternRefused as error:
-        raise ValueError(f'"{text}" is not a regular expression of topics: {error}') from None
+        raise ValueError(f'"{text}" is not a valid pattern of topics: {error}') from None
     return text
 
 
-def _fields(section: Section, form: Format) -> tuple[SchemaField, ...]:
-    """The schema, written as one text or as a mapping of names to types."""
+def _fields(section: YamlSection, form: RecordFormat) -> tuple[SchemaField, ...]:
+    """Return the schema, written as one text or as a mapping of names to types."""
     if section.kind("schema") == "mapping":
         pairs = section.pairs("schema")
         found: list[SchemaField] = []
@@ -102,30 +102,30 @@ def _fields(section: Section, form: Format) -> tuple[SchemaField, ...]:
                 section.wrong(f"schema.{name}", str(error))
         fields: tuple[SchemaField, ...] | None = tuple(found)
         if not pairs:
-            section.wrong("schema", "there is no field: write one, as in `id: STRING`")
+            section.wrong("schema", "there is no field: add one, as in `id: STRING`")
     else:
         fields = section.parsed("schema", parse_schema)
-    if form is Format.JSON and "schema" not in section:
+    if form is RecordFormat.JSON and "schema" not in section:
         section.missing("schema", "schema: id STRING NOT NULL, amount DOUBLE")
-    if form is not Format.JSON and fields:
+    if form is not RecordFormat.JSON and fields:
         section.wrong("schema", f"format {form} has no schema: choose json, or leave this out")
     return fields or ()
 
 
-def _columns(section: Section, fields: tuple[SchemaField, ...], form: Format) -> tuple[str, ...]:
-    """Columns of the record that are wanted beside the fields."""
+def _columns(section: YamlSection, fields: tuple[SchemaField, ...], form: RecordFormat) -> tuple[str, ...]:
+    """Return the columns of the record that are wanted beside the fields."""
     found = section.texts("columns")
-    if found and form is not Format.JSON:
-        section.wrong("columns", f"format {form} has all columns of the record: leave this out")
+    if found and form is not RecordFormat.JSON:
+        section.wrong("columns", f"format {form} already has all columns of the record: leave this out")
     for name in found:
         if name not in RECORD_COLUMNS:
             section.wrong("columns", f'a record has no column "{name}": {guess(name, RECORD_COLUMNS)}')
         if name in {field.name for field in fields}:
-            section.wrong("columns", f'"{name}" is a field of the schema already')
+            section.wrong("columns", f'"{name}" is already a field of the schema')
     return found
 
 
-def _watermark(section: Section, fields: tuple[SchemaField, ...], columns: tuple[str, ...]) -> Watermark | None:
+def _watermark(section: YamlSection, fields: tuple[SchemaField, ...], columns: tuple[str, ...]) -> Watermark | None:
     inner = section.section("watermark")
     if inner is None:
         return None
@@ -137,9 +137,9 @@ def _watermark(section: Section, fields: tuple[SchemaField, ...], columns: tuple
     if delay_ms is None and "delay" not in inner:
         inner.missing("delay", "delay: 10 minutes")
     if window_ms is not None and session_ms is not None:
-        inner.wrong("session", "window is there already: keep what the transform makes")
+        inner.wrong("session", "window is given as well: keep the one that the transform uses")
     if window_ms == 0:
-        inner.wrong("window", "a window has a length")
+        inner.wrong("window", "a window needs a length")
     known = {field.name for field in fields} | set(columns)
     schema_is_read = bool(fields) or "schema" not in section
     if column is not None and column not in known and schema_is_read:
@@ -152,10 +152,10 @@ def _watermark(section: Section, fields: tuple[SchemaField, ...], columns: tuple
     return Watermark(column=column, delay_ms=delay_ms, window_ms=window_ms, session_ms=session_ms)
 
 
-def _contradictions(section: Section, source: Source) -> None:
+def _contradictions(section: YamlSection, source: Source) -> None:
     if source.read_as is ReadAs.TABLE:
         for key in ("watermark", "rows_per_batch", "start"):
             if key in section:
-                section.wrong(key, "a table is read whole: leave this out, or read it as a stream")
-    if source.format is not Format.JSON and source.unknown_fields is not UnknownFields.ALLOW:
+                section.wrong(key, "a table is always read completely: leave this out, or read it as a stream")
+    if source.format is not RecordFormat.JSON and source.unknown_fields is not UnknownFields.ALLOW:
         section.wrong("unknown_fields", f"format {source.format} has no fields")

@@ -1,4 +1,4 @@
-"""Single values of a pipeline file that several of its parts have: topic names, view names, times."""
+"""Values that several parts of a pipeline file have: topic names, view names, times."""
 
 import re
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ OPTIONS_OF_RUNNER = {
     "sourceName": "name",
     "kafka.group.id": "name",
 }
-"""Options of the data source that a key of the file stands for."""
+"""Options of the data source that have their own key in the file."""
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 _VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -35,36 +35,37 @@ _MILLISECONDS = re.compile(r"[0-9]{11,15}")
 def topic_name(text: str) -> str:
     if not _TOPIC.fullmatch(text) or len(text) > TOPIC_NAME_LENGTH_MAX or text in (".", ".."):
         raise ValueError(
-            f'no topic can be called "{text}": letters, digits, ".", "_" and "-", at most {TOPIC_NAME_LENGTH_MAX}'
+            f'"{text}" is not a valid topic name: use letters, digits, ".", "_" and "-", at most '
+            f"{TOPIC_NAME_LENGTH_MAX}"
         )
     return text
 
 
 def folder_path(text: str) -> str:
-    """A path of the file system; an address would be taken for a strange path below the pipeline's own folder."""
+    """Return a path of the file system; a URI would become a strange path below the pipeline's own folder."""
     if _ADDRESS.match(text):
-        raise ValueError(f'"{text}" is an address, and a folder is needed here: mount it where all workers reach it')
+        raise ValueError(f'"{text}" is a URI, but a folder is needed here: mount it where all workers can reach it')
     return text
 
 
 def view_name(text: str) -> str:
     if not _VIEW.fullmatch(text):
-        raise ValueError(f'"{text}" cannot be the name of a view: letters, digits and "_", as in {INPUT_VIEW}')
+        raise ValueError(f'"{text}" is not a valid view name: use letters, digits and "_", as in {INPUT_VIEW}')
     return text
 
 
 def start_of(text: str) -> str:
-    """earliest, latest or a time, as milliseconds since 1970."""
+    """Return earliest, latest or a time, as milliseconds since 1970."""
     if text in ("earliest", "latest") or _MILLISECONDS.fullmatch(text):
         return text
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
-            f'"{text}" is no start: write earliest, latest or a time such as 2026-05-31T12:00:00Z'
+            f'"{text}" is not a start: write earliest, latest or a time such as 2026-05-31T12:00:00Z'
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     if moment < datetime.fromtimestamp(0, UTC):
-        raise ValueError(f'"{text}" is before 1970: write earliest for all there is')
+        raise ValueError(f'"{text}" is before 1970: write earliest for all records')
     return str(round(moment.timestamp() * 1000))

@@ -1,8 +1,8 @@
-"""What runs tell each other and the world: records of the topic `__headrace_pipelines`, and how they are read together.
+"""The records of the topic `__headrace_pipelines`, in which runs publish their status, and how they are combined.
 
-The topic has one partition, so all see one order of events. A run claims its pipeline by its first record; it has it
-if nobody before it has, and whoever had it is known to have ended or was silent for longer than a lease. The broker
-stamps the times, so the clocks of machines do not matter.
+The topic has one partition, so all runs see one order of events. A run claims its pipeline by its first record; it
+holds the pipeline if no earlier run holds it: the previous holder has ended or sent nothing for longer than a lease.
+The broker sets the timestamps, so the clocks of machines do not matter.
 """
 
 import json
@@ -24,30 +24,30 @@ BATCHES_KEPT = 1_000
 """Progress records per pipeline that survive compaction."""
 
 
-class State(StrEnum):
+class RunState(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
     STOPPED = "stopped"
-    """Somebody asked for it."""
+    """The run was asked to stop."""
     DONE = "done"
-    """It read all there was, as it was to."""
+    """The run read all existing records, as it was configured to."""
     FAILED = "failed"
     REFUSED = "refused"
-    """Another run has the pipeline."""
+    """Another run holds the pipeline."""
 
 
-UNBEGUN = frozenset((State.STARTING, State.FAILED, State.REFUSED))
-"""Of a run that has not come to work, or told why it will not."""
-ENDED = frozenset((State.STOPPED, State.DONE, State.FAILED, State.REFUSED))
+UNBEGUN = frozenset((RunState.STARTING, RunState.FAILED, RunState.REFUSED))
+"""States of a run that has not begun its work, or was refused."""
+ENDED = frozenset((RunState.STOPPED, RunState.DONE, RunState.FAILED, RunState.REFUSED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """A sign of life of a run."""
+    """A heartbeat of a run."""
 
     pipeline: str
     run: str
-    state: State
+    state: RunState
     host: str
     process_id: int
     started_ms: int
@@ -57,13 +57,13 @@ class RunRecord:
 
 @dataclass(slots=True, kw_only=True)
 class Known:
-    """What the records say about one pipeline."""
+    """The combined state of one pipeline."""
 
     holder: RunRecord | None = None
     seen_ms: int = 0
-    """When the holder was heard of last, by the broker's clock."""
+    """When the holder's last record arrived, by the broker's clock."""
     batches: dict[int, Mapping[str, Any]] = field(default_factory=dict)
-    """Progress of the newest batches, by their numbers, which rise."""
+    """Progress of the newest batches, by their numbers, ascending."""
     stops: set[str] = field(default_factory=set)
     """Runs that were asked to stop."""
     refused: set[str] = field(default_factory=set)
@@ -76,7 +76,7 @@ class Known:
 
 
 def run_message(record: RunRecord) -> tuple[str, bytes]:
-    """Key and value."""
+    """Return key and value."""
     value = {
         "kind": "run",
         "pipeline": record.pipeline,
@@ -111,7 +111,7 @@ class Ledger:
             self.apply(timestamp_ms, value)
 
     def apply(self, timestamp_ms: int, value: bytes | None) -> None:
-        """What cannot be read is not ours, or of a newer version: it is passed over."""
+        """Apply a record; an undecodable one is foreign or of a newer version, and is skipped."""
         try:
             found = json.loads(value or b"null")
             kind, pipeline = found["kind"], str(found["pipeline"])
@@ -127,7 +127,7 @@ class Ledger:
 
 
 def _apply_batch(known: Known, found: Mapping[str, Any]) -> None:
-    """After a rewind the numbers begin anew: what is told of higher ones is of the time before it."""
+    """Apply progress. After a rewind the numbers restart: reports with higher numbers are older than the rewind."""
     while known.batches and next(reversed(known.batches)) >= found["batch"]:
         known.batches.popitem()
     known.batches[found["batch"]] = found
@@ -140,7 +140,7 @@ def _apply_run(known: Known, timestamp_ms: int, found: Mapping[str, Any]) -> Non
         record = RunRecord(
             pipeline=found["pipeline"],
             run=found["run"],
-            state=State(found["state"]),
+            state=RunState(found["state"]),
             host=found["host"],
             process_id=found["process_id"],
             started_ms=found["started_ms"],
@@ -149,12 +149,12 @@ def _apply_run(known: Known, timestamp_ms: int, found: Mapping[str, Any]) -> Non
         )
     except (KeyError, ValueError):
         return
-    if record.state is State.REFUSED or record.run in known.refused:
+    if record.state is RunState.REFUSED or record.run in known.refused:
         return
     holder = known.holder
     is_holder = holder is not None and holder.run == record.run
     is_free = holder is None or holder.state in ENDED or timestamp_ms - known.seen_ms > LEASE_MS
-    if is_holder or is_free:  # also by its end: compaction takes the records before it
+    if is_holder or is_free:  # also by its end: compaction removes the records before it
         known.holder, known.seen_ms = record, timestamp_ms
     elif record.state not in ENDED:
         known.refused.add(record.run)

@@ -1,4 +1,4 @@
-"""The number of restarts that a run has left: failures count within a window, and healthy batches clear them."""
+"""The remaining restarts of a run: failures count within a window, and healthy batches clear them."""
 
 import time
 from collections import deque
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from headrace.spark.pipelines.definition import Restart
 
 HEALTHY_BATCHES = 10
-"""Batches without a failure between them after which all failures before are forgotten."""
+"""Batches without a failure between them after which all earlier failures are forgotten."""
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class RestartBudget:
             self._failures.clear()
 
     def take(self) -> int | None:
-        """Note a failure; the number of the restart that follows, or None if the attempts are used up."""
+        """Note a failure; return the number of the restart that follows, or None if the attempts are used up."""
         now = self.now()
         self._healthy = 0
         while self._failures and now - self._failures[0] > self.policy.window_ms / 1000:
@@ -35,6 +35,6 @@ class RestartBudget:
         return len(self._failures)
 
     def text(self, number: int, said: str) -> str:
-        """Announce a restart."""
+        """Return the announcement of a restart."""
         wait = self.policy.backoff_ms / 1000
         return f"restart {number} of {self.policy.attempts} in {wait:g} s after: {said}"

@@ -1,4 +1,4 @@
-"""Where a pipeline is to begin anew: a rewind notes other starts and another generation, and touches nothing else."""
+"""Rewind a pipeline: store other start offsets and begin another generation; nothing else changes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from headrace.spark.pipelines.definition import Pipeline, ReadAs, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """One of these."""
+class RewindTarget:
+    """Exactly one of these is set."""
 
     time_ms: int | None = None
-    """EARLIEST and LATEST too."""
+    """May also be EARLIEST or LATEST."""
     batch: int | None = None
-    """To where this batch ended."""
+    """The end of this batch."""
 
 
-def starts_at(admin: Admin, pipeline: Pipeline, target: Target, checkpoint: Checkpoint) -> dict[str, Vector]:
-    """Where each stream of the pipeline would begin."""
+def starts_at(admin: Admin, pipeline: Pipeline, target: RewindTarget, checkpoint: Checkpoint) -> dict[str, Vector]:
+    """Return where each stream of the pipeline would begin."""
     streams = [source for source in pipeline.sources if source.read_as is ReadAs.STREAM]
     if target.batch is not None:
         return _starts_of_batch(admin, streams, checkpoint, target.batch)
@@ -32,7 +32,7 @@ def starts_at(admin: Admin, pipeline: Pipeline, target: Target, checkpoint: Chec
 
 
 def first_starts(admin: Admin, pipeline: Pipeline) -> dict[str, Vector]:
-    """Where the definition has its streams begin, as of now."""
+    """Return where the definition lets its streams begin, as of now."""
     times = {"earliest": EARLIEST, "latest": LATEST}
     return {
         source.name: _vector_at(admin, source, times.get(source.start) or int(source.start))
@@ -42,15 +42,15 @@ def first_starts(admin: Admin, pipeline: Pipeline) -> dict[str, Vector]:
 
 
 def vector_at(admin: Admin, partitions: list[TopicPartition], time_ms: int) -> dict[str, dict[str, int]]:
-    """The offsets at a time; behind the last record where nothing is as new."""
-    # The ends are asked for first: what comes meanwhile lies behind them, and is not passed over.
+    """Return the offsets at a time; after the last record where no record is as new."""
+    # The ends are looked up first: records that arrive meanwhile lie behind them and are not skipped.
     ends = admin.offsets(dict.fromkeys(partitions, LATEST))
     found = admin.offsets(dict.fromkeys(partitions, time_ms))
     vector: dict[str, dict[str, int]] = {}
     for place, asked in sorted(found.items()):
         at = asked if asked.error or asked.offset >= 0 else ends[place]
         if at.error is not ErrorCode.NONE:
-            raise BrokerError(at.error, f"where {place} was at that time is not known")
+            raise BrokerError(at.error, f"the offset of {place} at that time is not known")
         vector.setdefault(place.topic, {})[str(place.partition)] = at.offset
     return vector
 
@@ -79,26 +79,28 @@ def _starts_of_batch(admin: Admin, streams: list[Source], checkpoint: Checkpoint
 
 
 def _finished_batch(checkpoint: Checkpoint, number: int) -> Batch:
-    """One that was only planned is none: its rows may be in no sink, and would be passed over."""
+    """Return a completed batch. A batch that was only planned is refused: its rows may be in no sink and would be
+    skipped.
+    """
     batches = {batch.number: batch for batch in checkpoint.batches(checkpoint.note().generation)}
     finished = [batch.number for batch in batches.values() if batch.is_committed]
     if number in batches and not batches[number].is_committed:
         before = f", or rewind to batch {number - 1}" if number - 1 in finished else ""
         raise CheckpointError(
-            f"batch {number} was begun and not finished, so its rows would be passed over: run the pipeline with "
+            f"batch {number} was begun and not finished, so its rows would be skipped: run the pipeline with "
             f"--once to finish it{before}"
         )
     if number not in batches:
         known = f"{min(finished)} to {max(finished)}" if finished else "none"
-        raise CheckpointError(f"batch {number} is not in the checkpoint any more: there are {known}")
+        raise CheckpointError(f"batch {number} is no longer in the checkpoint, which has {known}")
     return batches[number]
 
 
 def _start_behind(admin: Admin, source: Source, ends: Sequence[Mapping[str, Any] | None], number: int) -> Vector:
-    """Where the source's own part of a batch ended; partitions that it did not have yet are read from their beginning.
+    """Return the end of the source's own part of a batch; partitions that it lacked are read from their beginning.
 
-    Ends without a name may be those of another source on the same topic: then the smaller offset counts, as rows that
-    are read again are better than rows that never are.
+    Unnamed ends may belong to another source of the same topic: then the smaller offset counts, because reading rows
+    again is better than never reading them.
     """
     own = [offsets_of(end) for end in ends if end is not None and source_of(end) in (None, source.name)]
     if not own:

@@ -1,7 +1,7 @@
-"""Dead letters and rewinds: a record and its letter are not both read again without a word.
+"""Dead letters and rewinds: warn before a record and its dead letter are both processed again.
 
-A rewind notes where the topic of dead letters ends. Letters below that are of the time before it; the pipeline reads
-their records again if they lie behind its new start, so sending the letters too would give both.
+A rewind notes the end of the dead letter topic. Dead letters below that are older than the rewind; the pipeline reads
+their records again if they lie after its new start, so replaying the dead letters too would process both.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,13 +10,13 @@ from typing import Any
 from headrace.client import LATEST, Admin, ConsumerRecord, TopicPartition
 from headrace.model.errors import ErrorCode
 from headrace.spark.pipelines.checkpoints import Note, Vector
-from headrace.spark.pipelines.dead_letters import Letterbox, NoLetters, origin_of
+from headrace.spark.pipelines.dead_letters import DeadLetters, NoDeadLetters, origin_of
 from headrace.spark.pipelines.definition import Pipeline
 from headrace.spark.pipelines.rewind import vector_at
 
 
 def letter_ends(admin: Admin, pipeline: Pipeline) -> Vector:
-    """Where the topic of dead letters ends now; empty where there is none."""
+    """Return the current end of the dead letter topic; empty if there is none."""
     topic = pipeline.bad_records.topic
     if topic is None:
         return {}
@@ -27,7 +27,7 @@ def letter_ends(admin: Admin, pipeline: Pipeline) -> Vector:
 
 
 def reread_choice(note: Note) -> Callable[[ConsumerRecord], bool]:
-    """Choose letters of before the last rewind whose records are read again since."""
+    """Select dead letters from before the last rewind whose records have been read again since."""
 
     def is_reread(letter: ConsumerRecord) -> bool:
         end = note.letters.get(letter.topic, {}).get(str(letter.partition), 0)
@@ -37,12 +37,12 @@ def reread_choice(note: Note) -> Callable[[ConsumerRecord], bool]:
 
 
 def count_read_twice(settings: Mapping[str, Any], pipeline: Pipeline, starts: Mapping[str, Vector]) -> int:
-    """Count letters that were sent again and whose records lie behind the starts too: a run there reads both."""
+    """Count replayed dead letters whose records also lie after the starts: a run from there processes both."""
     if pipeline.bad_records.topic is None:
         return 0
     try:
-        box = Letterbox(settings=settings, pipeline=pipeline.name, topic=pipeline.bad_records.topic)
-    except NoLetters:
+        box = DeadLetters(settings=settings, pipeline=pipeline.name, topic=pipeline.bad_records.topic)
+    except NoDeadLetters:
         return 0
     return sum(letter.is_sent and _is_behind(letter.record, starts) for letter in box.letters())
 

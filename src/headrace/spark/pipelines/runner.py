@@ -1,4 +1,6 @@
-"""One run of a pipeline: it claims the pipeline, starts the query, tells what it does, and ends when asked or done."""
+"""One run of a pipeline: it claims the pipeline, starts the query, publishes progress, and ends when stopped or
+done.
+"""
 
 import json
 import threading
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.client import Admin
 from headrace.client.errors import ClientError
 from headrace.spark.pipelines.checkpoints import Checkpoint, Note
-from headrace.spark.pipelines.claims import Claim, Outcome, new_run, run_claimed
+from headrace.spark.pipelines.claims import Claim, RunOutcome, new_run, run_claimed
 from headrace.spark.pipelines.compiler import Compiled, compile_pipeline
 from headrace.spark.pipelines.definition import Pipeline
 from headrace.spark.pipelines.definition_reader import TRIGGER_DEFAULT_MS
@@ -24,7 +26,7 @@ from headrace.spark.pipelines.lag import find_lags, summary
 from headrace.spark.pipelines.micro_batch_writer import MicroBatchWriter
 from headrace.spark.pipelines.problems import DefinitionError
 from headrace.spark.pipelines.progress import batch_report
-from headrace.spark.pipelines.records import RunRecord, State
+from headrace.spark.pipelines.records import RunRecord, RunState
 from headrace.spark.pipelines.restarts import RestartBudget
 from headrace.spark.pipelines.rewind import first_starts
 from headrace.spark.pipelines.sessions import own_session
@@ -39,17 +41,17 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 LAG_SECONDS = 1.0
-"""How often at most the lag is looked up."""
+"""Least time between two lookups of the lag."""
 
 BATCHES_REMEMBERED_MAX = 10_000
-"""Of one run; older ones are told and forgotten."""
-OVERTAKEN = "another run has taken the pipeline over, as nothing was heard of this one"
+"""Batches kept of one run; older ones are published and dropped."""
+OVERTAKEN = "another run has taken over the pipeline, because this one sent no heartbeat for too long"
 
 OnBatch = Callable[[Mapping[str, Any]], None]
 
 
 class IncompatibleChange(Exception):
-    """The definition does not fit the checkpoint any more."""
+    """The definition no longer matches the checkpoint."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,16 +63,16 @@ class Runner:
     on_batch: OnBatch = lambda _report: None
     on_state: Callable[[str], None] = lambda _text: None
     stop: threading.Event = field(default_factory=threading.Event)
-    """Set by anybody: the run ends at the next boundary between batches."""
+    """May be set by any thread: the run ends at the next boundary between batches."""
     supervised_as: RunRecord | None = None
-    """The run that a supervisor has begun, which starts this process again when Spark dies."""
+    """The run that a supervisor has begun; the supervisor starts this process again when Spark dies."""
     restarts_before: int = 0
-    """How often it has done so."""
+    """The number of such restarts."""
     _record: RunRecord = field(init=False)
-    """As it was when the run was made; the claim has what has become of it."""
+    """The state when the run was created; the claim has the current one."""
     _batches: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=BATCHES_REMEMBERED_MAX))
     _count: int = 0
-    """Of batches, also of those that are forgotten."""
+    """Number of batches, including dropped ones."""
     _lag_at: float = 0.0
     _budget: RestartBudget = field(init=False)
     _totals: dict[str, Any] = field(default_factory=no_totals)
@@ -83,9 +85,9 @@ class Runner:
     def run_id(self) -> str:
         return self._record.run
 
-    def run(self) -> Outcome:
-        """Returns when the query has ended; raises where it could not begin."""
-        with suppress(ImportError):  # the start of Spark says what is not installed
+    def run(self) -> RunOutcome:
+        """Run until the query ends; raises if it cannot begin."""
+        with suppress(ImportError):  # starting Spark reports missing packages
             check_version()
         checkpoint = Checkpoint(self.pipeline.checkpoint)
         settings = client_settings(self.bootstrap, self.pipeline)
@@ -105,7 +107,7 @@ class Runner:
 
     # The query
 
-    def _work(self, checkpoint: Checkpoint, claim: Claim, admin: Admin) -> Outcome:
+    def _work(self, checkpoint: Checkpoint, claim: Claim, admin: Admin) -> RunOutcome:
         reach(Failpoint.CLAIMED)
         self.on_state("starting Spark")
         made = self.make_session()
@@ -114,20 +116,20 @@ class Runner:
         try:
             return self._run_queries(own_session(made, self.pipeline), checkpoint, claim, admin)
         except Exception as error:
-            # Whatever fails in Python when Java is gone, its end is the reason.
+            # Any Python error after the death of Java is a consequence of that death.
             died = java_death(java, is_suspected=is_lost_connection(error))
             if died is None:
                 raise
             self._keep(checkpoint, str(error))
             raise SparkDied(died) from error
 
-    def _run_queries(self, spark: "SparkSession", checkpoint: Checkpoint, claim: Claim, admin: Admin) -> Outcome:
+    def _run_queries(self, spark: "SparkSession", checkpoint: Checkpoint, claim: Claim, admin: Admin) -> RunOutcome:
         known = claim.bulletin.ledger.pipelines[self.pipeline.name].last_batch()
         self._totals = totals_of_run(known, self.run_id)
         self._totals["restarts"] = max(self._totals["restarts"] + bool(self.restarts_before), self.restarts_before)
         note = self._with_starts(checkpoint, admin)
         compiled = self._compile(spark, checkpoint, note)
-        note = self._settle(checkpoint, claim, note, compiled)
+        note = self._check_checkpoint(checkpoint, claim, note, compiled)
         while True:
             writer = MicroBatchWriter(
                 pipeline=self.pipeline, bootstrap=self.bootstrap, generation=note.generation, stop=self.stop
@@ -137,30 +139,30 @@ class Runner:
             self._watch(query, compiled, claim, admin)
             error = query.exception()
             if claim.is_overtaken:
-                return self._outcome(State.FAILED, OVERTAKEN)
+                return self._outcome(RunState.FAILED, OVERTAKEN)
             if error is None or is_stop(str(error)):
-                return self._outcome(State.STOPPED if self.stop.is_set() else State.DONE)
+                return self._outcome(RunState.STOPPED if self.stop.is_set() else RunState.DONE)
             failure = failure_of(str(error), self.pipeline)
             restart = None if failure.is_final or self.stop.is_set() else self._budget.take()
             if restart is None:
                 self._keep(checkpoint, str(error))
-                return self._outcome(State.FAILED, failure.said)
+                return self._outcome(RunState.FAILED, failure.said)
             self._totals["restarts"] += 1
             self.on_state(self._budget.text(restart, failure.said))
             self._await_restart(claim, self.pipeline.restart.backoff_ms / 1000)
 
-    def _outcome(self, state: State, message: str = "") -> Outcome:
-        return Outcome(state=state, message=message, count=self._count, batches=tuple(self._batches))
+    def _outcome(self, state: RunState, message: str = "") -> RunOutcome:
+        return RunOutcome(state=state, message=message, count=self._count, batches=tuple(self._batches))
 
     def _await_restart(self, claim: Claim, seconds: float) -> None:
-        """Whoever wants the run stopped is heard meanwhile."""
+        """Wait for the restart, handling stop requests meanwhile."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and not self.stop.is_set():
             if claim.listen():
                 self.stop.set()
 
     def _with_starts(self, checkpoint: Checkpoint, admin: Admin) -> Note:
-        """Where a generation begins is found out once, before its first batch: `latest` is another place each time."""
+        """Determine the starts of a generation once, before its first batch: `latest` would differ each time."""
         note = checkpoint.note()
         if note.starts or checkpoint.has_batches(note.generation):
             return note
@@ -179,19 +181,20 @@ class Runner:
         )
         return compile_pipeline(spark, self.pipeline, read)
 
-    def _settle(self, checkpoint: Checkpoint, claim: Claim, note: Note, compiled: Compiled) -> Note:
-        """Refuse what cannot go on from this checkpoint, and note what now goes on from it, and from where.
+    def _check_checkpoint(self, checkpoint: Checkpoint, claim: Claim, note: Note, compiled: Compiled) -> Note:
+        """Refuse a definition that cannot continue from this checkpoint; note the definition and starts that now use
+        it.
 
-        Nothing is noted before the definition is known to be right: who mends it may also let it begin elsewhere.
+        Nothing is noted before the definition is known to be valid: a corrected definition may also begin elsewhere.
         """
         identity = identity_of(self.pipeline, is_stateful=bool(compiled.operators))
         if note.identity is not None and checkpoint.has_batches(note.generation):
             reasons = incompatibilities(note.identity, identity)
             if reasons:
                 raise IncompatibleChange(
-                    f"{self.pipeline.file} does not fit the checkpoint {checkpoint.folder} any more: "
-                    f"{'; '.join(reasons)}. Undo the change, or begin anew with `headrace pipeline rewind "
-                    f"{self.pipeline.folder} --to-earliest`, or give it another name and checkpoint"
+                    f"{self.pipeline.file} no longer matches the checkpoint {checkpoint.folder}: "
+                    f"{'; '.join(reasons)}. Undo the change, or start over with `headrace pipeline rewind "
+                    f"{self.pipeline.folder} --to-earliest`, or use another name and checkpoint"
                 )
         claim.record = replace(claim.record, definition=digest(identity))
         fresh = replace(note, identity=identity)
@@ -213,7 +216,7 @@ class Runner:
             raise DefinitionError([stream_problem(self.pipeline, str(error))]) from None
 
     def _watch(self, query: "StreamingQuery", compiled: Compiled, claim: Claim, admin: Admin) -> None:
-        """Until the query has ended: tell its progress, and listen for those who want it stopped."""
+        """Watch the query until it ends: publish its progress and handle stop requests."""
         last_batch = -1
         while True:
             is_active = query.isActive
@@ -240,21 +243,21 @@ class Runner:
         self._batches.append(report)
         self._count += 1
         self._budget.note_batch()
-        claim.tell_batch(report)
+        claim.publish_batch(report)
         self.on_batch(report)
 
     def _keep(self, checkpoint: Checkpoint, error: str) -> None:
-        """The whole answer of Spark, for those who want more than one line."""
+        """Keep Spark's whole message, for users who need more than one line."""
         with suppress(OSError), checkpoint.log_file.open("a", encoding="utf-8") as log:
             log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} run {self.run_id} failed:\n{error}\n")
 
 
 def _done_since(query: "StreamingQuery", batch: int) -> Iterator[dict[str, Any]]:
-    """The progress of the batches after this one; those of a trigger that found nothing are no batches."""
+    """Return the progress of the batches after this one; triggers that found no records are not batches."""
     newest = query.lastProgress
     if newest is None or newest.batchId <= batch:
         return
-    # All that Spark remembers is asked for only if more than one batch has passed: it is a thousand of them.
+    # All progress that Spark remembers is requested only if more than one batch has passed: it is a thousand of them.
     for progress in query.recentProgress if newest.batchId > batch + 1 else [newest]:
         found = json.loads(progress.json)
         if found["batchId"] > batch and "addBatch" in found["durationMs"]:

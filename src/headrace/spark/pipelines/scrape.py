@@ -1,4 +1,4 @@
-"""The page of a run for Prometheus: a small HTTP server in a thread, which answers one scrape at a time."""
+"""Serve the metrics of a run to Prometheus: a small HTTP server in a thread, one scrape at a time."""
 
 import http.server
 import socket
@@ -11,7 +11,7 @@ from http import HTTPStatus
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PATHS = ("/", "/metrics")
 SCRAPE_SECONDS_MAX = 10
-"""A client that takes longer to ask or to read makes room for the next."""
+"""A client that takes longer to send or read is disconnected."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -33,12 +33,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(page)
 
     def log_message(self, format: str, *given: object) -> None:
-        """Scrapes are not news."""
+        """Do not log scrapes."""
 
 
 class _Server(http.server.HTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is not news either."""
+        """Do not log disconnected clients."""
 
 
 class _ServerOfSix(_Server):
@@ -47,7 +47,9 @@ class _ServerOfSix(_Server):
 
 @contextmanager
 def serving(host: str, port: int, render: Callable[[], str]) -> Iterator[int]:
-    """Answer scrapes meanwhile; the port, where 0 takes a free one. OSError where the address cannot be had."""
+    """Serve scrapes within the block and yield the port; 0 selects a free one. OSError if the address is not
+    available.
+    """
     kind = _ServerOfSix if ":" in host else _Server
     server = kind((host, port), partial(_Handler, render))
     thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)

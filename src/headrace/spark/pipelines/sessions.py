@@ -1,4 +1,4 @@
-"""The session in which the query of a pipeline is compiled, in a run and in a backfill alike."""
+"""The session in which the query of a pipeline is compiled, for runs and backfills."""
 
 from typing import TYPE_CHECKING
 
@@ -8,11 +8,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.streaming.numRecentProgressUpdates": "1000"}
-"""Times are told in UTC, whatever the machine's own zone is."""
+"""Times are in UTC, whatever the machine's time zone."""
 
 
 def own_session(spark: "SparkSession", pipeline: Pipeline) -> "SparkSession":
-    """Apart from those of other pipelines in this process; what cannot be set here was given when Spark was started."""
+    """Return a session separate from those of other pipelines in this process; static settings were given at Spark's
+    start.
+    """
     session = spark.newSession()
     for name, value in {**SETTINGS, **pipeline.spark.settings}.items():
         if session.conf.isModifiable(name):

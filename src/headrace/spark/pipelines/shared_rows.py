@@ -1,10 +1,10 @@
-"""One reading of a source for two uses of its rows: the good ones go on, the others become letters.
+"""Read a source once for two uses of its rows: good rows continue, the others become dead letters.
 
-Spark runs the branches of a query one by one, each down to the source, unless both stand on the same exchange: that it
-fills once. So the rows of a source go through one, in which each task of the reading has a place, so that they stay in
-their order. Spark also moves filters and the choice of columns down each branch, and two exchanges with different rows
-are two readings. Hence the rows pass it packed into one column, and are counted above it: neither goes through that.
-In a batch job Spark never takes two readings for the same; there the rows are kept until both uses have had them.
+Spark runs the branches of a query one by one, each down to the source, unless both use the same exchange, which is
+filled once. So the rows of a source go through an exchange in which each reading task has its own partition, so that
+they keep their order. Spark also moves filters and column pruning down each branch, and two exchanges with different
+rows are two reads. So the rows pass the exchange packed into one column and are counted above it: neither optimisation
+crosses that. In a batch job Spark never merges two reads; there the rows are persisted until both uses have read them.
 """
 
 from typing import TYPE_CHECKING
@@ -21,7 +21,9 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 def shared_rows(checked: "DataFrame") -> "DataFrame":
-    """What both uses stand on; in a batch job the caller gives it up. Records go on with possible letters only."""
+    """Return the rows for both uses; in a batch job the caller unpersists them. Records continue only with possible
+    dead letters.
+    """
     from pyspark.sql import functions as sql
 
     may_be_letter = sql.col(ERROR).isNotNull() | sql.col(QUARANTINE).isNotNull()
@@ -39,7 +41,7 @@ def shared_rows(checked: "DataFrame") -> "DataFrame":
 
 
 def unpacked(shared: "DataFrame", metrics: str) -> "DataFrame":
-    """The rows for one of the uses, counted under a name that no other has."""
+    """Return the rows for one of the uses, counted under a unique name."""
     from pyspark.sql import functions as sql
 
     return shared.observe(metrics, sql.count(sql.lit(1)).alias(PASSED_COLUMN)).select(f"{PACKED}.*")

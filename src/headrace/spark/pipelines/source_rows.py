@@ -1,16 +1,16 @@
-"""The rows of a source: records fetched, values parsed, and what is wrong with a record said in a column of its own."""
+"""The rows of a source: records fetched, values parsed, and the error of a record in a separate column."""
 
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from headrace.spark.pipelines.definition import (
     RECORD_COLUMNS,
-    Action,
     BadRecordAction,
     Expectation,
-    Format,
+    ExpectationAction,
     Pipeline,
     ReadAs,
+    RecordFormat,
     Source,
     Stage,
     UnknownFields,
@@ -23,19 +23,21 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 RECORD, PARSED, ERROR, FAILED, QUARANTINE = "__record", "__parsed", "__error", "__failed", "__quarantine"
-"""Columns of ours beside those of the user."""
+"""Internal columns beside those of the user."""
 DRIFT = "__drift"
 MARK = "__watermark"
-"""The watermark that the batch drops rows by, where the source was asked for it."""
+"""The watermark by which the batch drops rows, if the source was asked to add it."""
 PARTS, END, CORRUPT = f"parts-{token_hex(4)}", f"end-{token_hex(4)}", "__corrupt"
-"""Of what is parsed: the value and the mark behind it, which no record can have; and the text if it is not right."""
+"""Columns of the parsed value: the value and an end mark, which no record can contain; and the text if it is
+invalid.
+"""
 UNPARSABLE = "the value is not JSON that fits the schema"
 NOT_TEXT = "the value is not UTF-8"
 
 
 def routes_rejected(pipeline: Pipeline, source: Source) -> bool:
-    """Whether records of this source may have to go elsewhere: then the query has a second branch for them."""
-    is_checked = source.format is not Format.BINARY and source.read_as is ReadAs.STREAM
+    """Return whether records of this source may be routed elsewhere: then the query has a second branch for them."""
+    is_checked = source.format is not RecordFormat.BINARY and source.read_as is ReadAs.STREAM
     writes_letters = pipeline.bad_records.action is BadRecordAction.DEAD_LETTER and is_checked
     return writes_letters or any(
         each.stage is Stage.INPUT and each.quarantine is not None for each in pipeline.expectations
@@ -43,13 +45,13 @@ def routes_rejected(pipeline: Pipeline, source: Source) -> bool:
 
 
 def checked_rows(records: "DataFrame", source: Source, pipeline: Pipeline) -> "DataFrame":
-    """The columns of the source with those that tell what is wrong with a row."""
+    """Return the columns of the source with those that contain the errors of a row."""
     from pyspark.sql import functions as sql
 
     own = sql.struct(*(sql.col(name) for name in RECORD_COLUMNS if name in records.columns)).alias(RECORD)
     mark = [sql.col(WATERMARK_COLUMN).alias(MARK)] if WATERMARK_COLUMN in records.columns else []
     parsed = records.select(own, *mark)
-    if source.format is Format.JSON:
+    if source.format is RecordFormat.JSON:
         text = sql.col(f"{RECORD}.value").cast("string")
         parsed = parsed.withColumn(PARSED, _parsed(text, source))
         if source.unknown_fields is not UnknownFields.ALLOW:
@@ -61,10 +63,10 @@ def checked_rows(records: "DataFrame", source: Source, pipeline: Pipeline) -> "D
 
 
 def _parsed(text: "Column", source: Source) -> "Column":
-    """Spark reads JSON up to the end of its object and no further, and passes over fields that it does not know.
+    """Parse the value. Spark stops reading JSON at the end of its object, and ignores fields that it does not know.
 
-    What stands behind the value would be lost. Hence it is read as the first part of an array of ours, whose second and
-    last is a mark: with anything else in the text the array has other parts, lacks the mark, or is no JSON.
+    Text after the value would be lost. So the value is read as the first element of an array, whose second and last
+    element is a mark: any other text gives the array other elements, no mark, or invalid JSON.
     """
     from pyspark.sql import functions as sql
 
@@ -80,7 +82,7 @@ def _value() -> "Column":
 
 
 def _is_whole() -> "Column":
-    """Whether nothing stands behind the value."""
+    """Return whether nothing follows the value."""
     from pyspark.sql import functions as sql
 
     parts = sql.col(PARSED).getField(PARTS)
@@ -94,26 +96,26 @@ def _drift(source: Source) -> list["Column"]:
 
 
 def _columns(source: Source) -> list["Column"]:
-    """What the transform sees."""
+    """Return the columns that the transform sees."""
     from pyspark.sql import functions as sql
 
-    if source.format is Format.JSON:
+    if source.format is RecordFormat.JSON:
         fields = [_value().getField(field.name).alias(field.name) for field in source.fields]
         return [*fields, *(sql.col(f"{RECORD}.{name}").alias(name) for name in source.columns)]
     value = sql.col(f"{RECORD}.value")
-    shown = {"value": value.cast("string") if source.format is Format.STRING else value}
+    shown = {"value": value.cast("string") if source.format is RecordFormat.STRING else value}
     return [shown.get(name, sql.col(f"{RECORD}.{name}")).alias(name) for name in RECORD_COLUMNS if name != "headers"]
 
 
 def _error(source: Source) -> "Column":
-    """Why a record is bad; null for a good one."""
+    """Return why a record is bad; null for a good one."""
     from pyspark.sql import functions as sql
 
     value = sql.col(f"{RECORD}.value")
     nothing = sql.lit(None).cast("string")
-    if source.format is Format.BINARY:
+    if source.format is RecordFormat.BINARY:
         return nothing
-    if source.format is Format.STRING:
+    if source.format is RecordFormat.STRING:
         return sql.when(~sql.is_valid_utf8(value.cast("string")), sql.lit(NOT_TEXT)).otherwise(nothing)
     parsed, text = _value(), value.cast("string")
     reasons = sql.when(value.isNull(), sql.lit("the value is null"))
@@ -131,7 +133,7 @@ def _error(source: Source) -> "Column":
 
 
 def _misfit(text: "Column", source: Source) -> "Column":
-    """Which fields are in an object and could not be read, unless one that is there twice was read once."""
+    """Return the fields of an object that could not be read, except duplicates of a field that was read once."""
     from pyspark.sql import functions as sql
 
     wrong = sql.array_join(misfits(text, _value(), ddl_of(source.fields)), ", ")
@@ -140,22 +142,22 @@ def _misfit(text: "Column", source: Source) -> "Column":
 
 
 def _with_expectations(rows: "DataFrame", pipeline: Pipeline) -> "DataFrame":
-    """The first expectation of the input that a good row does not meet, and where such a row is to go."""
+    """Return the first input expectation that a good row violates, and where such a row is routed."""
     from pyspark.sql import functions as sql
 
     return rows.select("*", *failure_columns(pipeline, Stage.INPUT, sql.col(ERROR).isNull()))
 
 
 def failure_columns(pipeline: Pipeline, stage: Stage, is_good: "Column") -> list["Column"]:
-    """Which expectation drops a row, and the topic it is kept in; an expectation that must hold raises."""
+    """Return the expectation that drops a row and its quarantine topic; an expectation with action fail raises."""
     from pyspark.sql import functions as sql
 
     failed = topic = sql.lit(None).cast("string")
     for expectation in reversed(pipeline.expectations):
-        if expectation.stage is not stage or expectation.action is Action.WARN:
+        if expectation.stage is not stage or expectation.action is ExpectationAction.WARN:
             continue
         broken = is_good & ~holds(expectation)
-        if expectation.action is Action.FAIL:
+        if expectation.action is ExpectationAction.FAIL:
             error = sql.raise_error(sql.lit(failure_text(expectation)))
             failed = sql.when(broken, error.cast("string")).otherwise(failed)
         else:
@@ -165,7 +167,7 @@ def failure_columns(pipeline: Pipeline, stage: Stage, is_good: "Column") -> list
 
 
 def holds(expectation: Expectation) -> "Column":
-    """True or false: what is unknown does not hold."""
+    """Return true or false: null counts as false."""
     from pyspark.sql import functions as sql
 
     return sql.coalesce(sql.expr(expectation.check).cast("boolean"), sql.lit(False))

@@ -1,4 +1,4 @@
-"""The Java process of Spark, seen from the driver: whether it has ended, and what that means in one line."""
+"""The Java process of Spark, seen from the driver: whether it has ended, and why, in one line."""
 
 import signal
 import subprocess
@@ -8,22 +8,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 END_SECONDS_MAX = 5.0
-"""How long the process is waited for when its connection closed: Python sees that before the process is gone."""
+"""Time to wait for the process after its connection closed: Python notices that before the process has ended."""
 
 
 class SparkDied(Exception):
-    """A process of Spark has ended under a run, which cannot go on without it."""
+    """A process of Spark has ended during a run, which cannot continue without it."""
 
 
 def java_of(spark: "SparkSession") -> "subprocess.Popen[bytes] | None":
-    """The process that this one has started; None where Spark runs elsewhere, as on a hosted cluster."""
+    """Return the process that this one has started; None if Spark runs elsewhere, as on a hosted cluster."""
     gateway: Any = spark.sparkContext._gateway
     found = getattr(gateway, "proc", None)
     return found if isinstance(found, subprocess.Popen) else None
 
 
 def java_death(java: "subprocess.Popen[bytes] | None", *, is_suspected: bool) -> str | None:
-    """Say how the process ended; None while it runs, for which one that is suspected to be dying is given a moment."""
+    """Describe how the process ended; None while it runs. A process that may be dying is given a moment."""
     if java is None:
         return None
     try:
@@ -34,14 +34,14 @@ def java_death(java: "subprocess.Popen[bytes] | None", *, is_suspected: bool) ->
 
 
 def is_lost_connection(error: Exception) -> bool:
-    """Whether an error is about the way to Java, and not one that Java has answered with."""
+    """Return whether an error concerns the connection to Java, and is not an error that Java returned."""
     from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 
     return isinstance(error, OSError) or (isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError))
 
 
 def death_text(what: str, status: int) -> str:
-    """Explain an exit status of a process as `subprocess` gives it."""
+    """Describe the exit status of a process as given by `subprocess`."""
     if status >= 0:
         return f"{what} ended with exit code {status}"
     try:

@@ -1,6 +1,6 @@
-"""Mistakes in SQL that can be seen without Spark: quotes, brackets, commas, statements, and views that are not there.
+"""Find mistakes in SQL without Spark: quotes, brackets, commas, statements, and missing views.
 
-What is not seen here Spark's own parser finds when the query is compiled; its line is told in the same way.
+Spark's own parser finds other mistakes when the query is compiled; their lines are reported in the same way.
 """
 
 import re
@@ -16,7 +16,7 @@ _NO_VIEWS = {"lateral", "values", "stream", "unnest"}
 _FROM_IN_CALLS = {"extract", "trim", "substring", "substr", "overlay", "position"}
 _CREATED = {"table", "view", "flow"}
 _CREATE_WORDS_MAX = 8
-"""So far behind CREATE the word that says what is created can stand."""
+"""Greatest distance from CREATE to the word that says what is created."""
 _TOKEN = re.compile(
     r"(?P<comment>--[^\n]*|/\*.*?\*/)"
     r"|(?P<string>[rR]?'(?:[^'\\]|\\.|'')*'|[rR]?\"(?:[^\"\\]|\\.|\"\")*\")"
@@ -45,7 +45,7 @@ class Mistake(NamedTuple):
 
 
 def check_query(text: str, views: Iterable[str]) -> list[Mistake]:
-    """Of one query that reads `views`; the lines are counted from 0."""
+    """Check one query that reads `views`; the lines are counted from 0."""
     tokens = list(_tokens(text))
     mistakes = _common(tokens)
     if mistakes:
@@ -58,12 +58,12 @@ def check_query(text: str, views: Iterable[str]) -> list[Mistake]:
 
 
 def check_script(text: str) -> list[Mistake]:
-    """Of a file with several statements; the first mistake of each."""
+    """Check a file with several statements; return the first mistake of each."""
     return [mistake for statement in _statements(text) for mistake in _common(statement)]
 
 
 def created_things(text: str) -> Iterator[tuple[str, str, int]]:
-    """What the statements of a file create: its kind (table, view, flow), its name, and its line counted from 0."""
+    """Return what the statements of a file create: kind (table, view, flow), name, and line counted from 0."""
     for statement in _statements(text):
         kind = next((n for n, token in enumerate(statement[:_CREATE_WORDS_MAX]) if token.word in _CREATED), None)
         if kind is None or statement[0].word != "create":
@@ -81,7 +81,7 @@ def created_things(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def statement_lines(text: str) -> list[int]:
-    """The lines, counted from 0, in which statements begin: where the one before ended, blank lines included."""
+    """Return the lines, counted from 0, in which statements begin: where the one before ended, blank lines included."""
     return [0, *(token.line for token in _tokens(text) if token.text == ";")]
 
 
@@ -97,7 +97,7 @@ def _statements(text: str) -> Iterator[list[Token]]:
 
 
 def check_expression(text: str) -> list[Mistake]:
-    """Of a single expression, such as the check of an expectation."""
+    """Check a single expression, such as the check of an expectation."""
     tokens = list(_tokens(text))
     if not tokens:
         return [Mistake(0, "there is no expression")]
@@ -117,7 +117,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _common(tokens: list[Token]) -> list[Mistake]:
-    """Quotes, brackets, commas and semicolons; the first mistake only, as it makes the rest unsure."""
+    """Check quotes, brackets, commas and semicolons; only the first mistake, because it makes the rest uncertain."""
     awaited: list[tuple[str, Token]] = []
     for number, token in enumerate(tokens):
         following = tokens[number + 1] if number + 1 < len(tokens) else None
@@ -145,7 +145,9 @@ def _ends_list(token: Token | None) -> bool:
 
 
 def _unknown_views(tokens: list[Token], views: set[str]) -> list[Mistake]:
-    """Names behind FROM and JOIN that are neither a view nor named by WITH; dotted names are the catalog's."""
+    """Return names after FROM and JOIN that are neither a view nor defined by WITH; dotted names belong to the
+    catalog.
+    """
     known = views | {
         tokens[n].word
         for n in range(len(tokens) - 2)
@@ -160,14 +162,14 @@ def _unknown_views(tokens: list[Token], views: set[str]) -> list[Mistake]:
             continue
         reads = reads or named.word in known
         if named.word not in known:
-            mistakes.append(Mistake(named.line, f'there is no view "{named.text}": {guess(named.word, views)}'))
+            mistakes.append(Mistake(named.line, f'the view "{named.text}" does not exist: {guess(named.word, views)}'))
     if not mistakes and not reads and not any(token.kind == "name" and token.word in views for token in tokens):
         mistakes.append(Mistake(tokens[0].line, f"the query reads none of its sources: {', '.join(sorted(views))}"))
     return mistakes
 
 
 def _is_from_in_call(tokens: list[Token], number: int) -> bool:
-    """`extract(hour FROM at)` and `a IS DISTINCT FROM b` read no view."""
+    """Return whether FROM reads no view, as in `extract(hour FROM at)` and `a IS DISTINCT FROM b`."""
     if number and tokens[number - 1].word == "distinct" and number > 1 and tokens[number - 2].word in ("is", "not"):
         return True
     depth = 0

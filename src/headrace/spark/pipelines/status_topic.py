@@ -1,4 +1,4 @@
-"""The topic in which runs tell what they do, as a place to write to and to read from."""
+"""Read and write the status topic, in which runs publish their state and progress."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -15,22 +15,22 @@ from headrace.spark.pipelines.records import TOPIC, TOPIC_CONFIGS, Ledger
 PARTITION = TopicPartition(TOPIC, 0)
 READ_SECONDS_MAX = 30.0
 BLOCK_MS_MAX = 5_000
-"""A run that cannot tell of itself goes on with its work after this long."""
+"""Time after which a run that cannot publish its status continues with its work."""
 
 
 def make_topic(admin: Admin) -> None:
-    """The topic is there when this returns; several may ask at once."""
+    """Create the topic if it does not exist; several processes may call this at once."""
     outcome = admin.create_topics([NewTopic(TOPIC, partitions=1, replication_factor=-1, configs=TOPIC_CONFIGS)])[TOPIC]
     if outcome.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-        raise BrokerError(outcome.error, f"the topic {TOPIC} cannot be made", outcome.message)
+        raise BrokerError(outcome.error, f"the topic {TOPIC} cannot be created", outcome.message)
 
 
 def exists(admin: Admin) -> bool:
     return admin.topics([TOPIC])[0].error is ErrorCode.NONE
 
 
-class Bulletin:
-    """Records so far are in `ledger`; `follow` brings the newer ones."""
+class StatusTopic:
+    """`ledger` has the records so far; `follow` adds newer ones."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.ledger = Ledger()
@@ -41,28 +41,31 @@ class Bulletin:
         self._consumer.assign([PARTITION])
         self._consumer.seek(PARTITION, EARLIEST)
 
-    def tell(self, message: tuple[str, bytes]) -> Delivery:
-        """Handed over and not waited for; what is told again soon may get lost."""
+    def publish(self, message: tuple[str, bytes]) -> Delivery:
+        """Send a record without waiting; it may be lost if it is repeated soon."""
         key, value = message
         return self._producer.send(TOPIC, value, key=key.encode())
 
-    def tell_now(self, message: tuple[str, bytes]) -> None:
-        """In the topic when this returns."""
+    def publish_and_wait(self, message: tuple[str, bytes]) -> None:
+        """Send a record and wait until it is in the topic."""
         key, value = message
         self._producer.send(TOPIC, value, key=key.encode()).result(timeout_ms=BLOCK_MS_MAX)
 
     def follow(self, timeout_ms: float) -> None:
-        """Wait for new records, at most so long."""
+        """Wait for new records, at most this long."""
         for record in self._consumer.poll(timeout_ms=timeout_ms):
             self.ledger.apply(record.timestamp, record.value)
 
     def catch_up(self) -> Ledger:
-        """Read on to what is the end now."""
+        """Read to the current end."""
         end = self._consumer.end_offsets([PARTITION])[PARTITION]
         deadline = time.monotonic() + READ_SECONDS_MAX
         while self._consumer.position(PARTITION) < end:
             if time.monotonic() > deadline:
-                raise ClientError(f"the topic {TOPIC} was not read to its end in {READ_SECONDS_MAX:g} s")
+                raise ClientError(
+                    f"the topic {TOPIC} could not be read to its end in {READ_SECONDS_MAX:g} s; "
+                    "check that its brokers are running"
+                )
             self.follow(100)
         return self.ledger
 
@@ -74,8 +77,8 @@ class Bulletin:
 
 
 @contextmanager
-def opened(settings: Mapping[str, Any]) -> Iterator[Bulletin]:
-    bulletin = Bulletin(settings)
+def opened(settings: Mapping[str, Any]) -> Iterator[StatusTopic]:
+    bulletin = StatusTopic(settings)
     try:
         yield bulletin
     finally:

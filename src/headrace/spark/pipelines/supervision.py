@@ -1,7 +1,7 @@
-"""A run of a pipeline in a process of its own, and its supervisor, which starts it again when Spark dies under it.
+"""Supervise a pipeline run in a separate process, and start it again when Spark dies.
 
-The child has the driver's Python and Spark's Java. It claims the pipeline under the supervisor's process id and gives
-the signs of life; while no child runs, the supervisor gives them, so that others see one run and can stop it.
+The child runs the driver's Python and Spark's Java. It claims the pipeline under the supervisor's process id and sends
+the heartbeats; while no child runs, the supervisor sends them, so that others see one run and can stop it.
 """
 
 import json
@@ -20,36 +20,36 @@ from headrace.client.errors import ClientError
 from headrace.spark.pipelines.claims import Claim
 from headrace.spark.pipelines.definition import Restart
 from headrace.spark.pipelines.metrics import run_page
-from headrace.spark.pipelines.records import RunRecord, State
+from headrace.spark.pipelines.records import RunRecord, RunState
 from headrace.spark.pipelines.restarts import RestartBudget
 from headrace.spark.pipelines.spark_process import death_text
 from headrace.spark.pipelines.status_topic import opened
 
 VARIABLE = "HEADRACE_PIPELINE_SUPERVISED"
-"""Tells a child its run and the descriptor of its line to the supervisor."""
+"""Passes a child its run and the descriptor of its pipe to the supervisor."""
 EXIT_SPARK_DIED = 75
-"""A child ends with it when Spark is gone: trying again may help (EX_TEMPFAIL)."""
+"""Exit code of a child when Spark has died: a retry may help (EX_TEMPFAIL)."""
 EXIT_FAILED = 1
 
 OnLine = Callable[[str], None]
 
 
 class Supervised(NamedTuple):
-    """A child's side: the run that it is, and its line to the supervisor."""
+    """A child's side: its run, and its pipe to the supervisor."""
 
     record: RunRecord
     line: socket.socket
     restarts: int
 
-    def tell_batch(self, report: Mapping[str, Any]) -> None:
+    def publish_batch(self, report: Mapping[str, Any]) -> None:
         self._tell({"batch": report})
 
     def _tell(self, message: Mapping[str, Any]) -> None:
-        with suppress(OSError):  # the supervisor is gone, and the run ends for that
+        with suppress(OSError):  # the supervisor is gone, and the run ends because of that
             self.line.sendall(json.dumps(message).encode() + b"\n")
 
     def watch(self, stop: threading.Event) -> None:
-        """Have the run stop between two batches when the supervisor is gone."""
+        """Stop the run between two batches when the supervisor is gone."""
 
         def wait() -> None:
             with suppress(OSError):
@@ -60,7 +60,7 @@ class Supervised(NamedTuple):
         threading.Thread(target=wait, name="supervisor", daemon=True).start()
 
     def die(self, said: str) -> None:
-        """End this process at once: what Spark's Python side still waits for will not come."""
+        """End this process at once: Spark's Python side would wait for ever."""
         self._tell({"died": said})
         sys.stdout.flush()
         sys.stderr.flush()
@@ -68,12 +68,12 @@ class Supervised(NamedTuple):
 
 
 def supervised() -> Supervised | None:
-    """This process as a child; None if it is none. Processes that it starts are no children of the supervisor."""
+    """Return this process as a child; None if it is not one. Its own processes are not children of the supervisor."""
     told = os.environ.pop(VARIABLE, None)
     if told is None:
         return None
     found = json.loads(told)
-    record = RunRecord(**{**found["record"], "state": State(found["record"]["state"])})
+    record = RunRecord(**{**found["record"], "state": RunState(found["record"]["state"])})
     return Supervised(record, socket.socket(fileno=found["line"]), found["restarts"])
 
 
@@ -82,7 +82,7 @@ class Supervisor:
     command: Sequence[str]
     record: RunRecord
     settings: Mapping[str, Any]
-    """For the client that tells of restarts."""
+    """Settings of the client that publishes restarts."""
     policy: Restart
     on_output: OnLine
     on_error: OnLine
@@ -92,17 +92,17 @@ class Supervisor:
     _batch: Mapping[str, Any] | None = None
     """The newest report of a child."""
     _died: str | None = None
-    """What a child said of its end."""
+    """The message of a child about its end."""
     _is_told_to_end: threading.Event = field(default_factory=threading.Event)
 
     def forward(self, number: int) -> None:
-        """Hand a signal on: the child knows how to end in order. Called by handlers of signals."""
+        """Forward a signal to the child, which ends in order. Called by signal handlers."""
         self._is_told_to_end.set()
         if self._child is not None and self._child.poll() is None:
             self._child.send_signal(number)
 
     def run(self) -> tuple[int, str]:
-        """Return the exit code, and what went wrong where the child did not say so itself."""
+        """Return the exit code, and the error if the child did not report it itself."""
         budget = RestartBudget(self.policy)
         while True:
             status, said = self._attempt()
@@ -118,7 +118,7 @@ class Supervisor:
                 return 0, ""
 
     def _attempt(self) -> tuple[int, str | None]:
-        """Run a child to its end; what died is None where it ended by itself."""
+        """Run a child to its end; return the reason of its death, None if it ended normally."""
         ours, theirs = socket.socketpair()
         told = {"record": asdict(self.record), "line": theirs.fileno(), "restarts": self._restarts}
         self._died = None
@@ -149,20 +149,20 @@ class Supervisor:
         return status, death_text(f"the process that drives Spark (pid {child.pid})", status) if status < 0 else None
 
     def _hear(self, line: str) -> None:
-        """Take a message of the child."""
+        """Handle a message of the child."""
         message = json.loads(line)
         self._died = message.get("died", self._died)
         self._batch = message.get("batch", self._batch)
 
     def page(self) -> str:
-        """Render the run for Prometheus: as alive while a child runs."""
+        """Render the metrics of the run for Prometheus: alive while a child runs."""
         is_alive = self._child is not None and self._child.poll() is None
         return run_page(self.record, self._batch, is_alive=is_alive)
 
     def _rest(self, said: str) -> bool:
-        """Wait before a restart with signs of life; whether the run is to end instead."""
+        """Wait before a restart, sending heartbeats; return whether the run must end instead."""
         end = time.monotonic() + self.policy.backoff_ms / 1000
-        record = replace(self.record, state=State.STARTING, message=f"it starts again after: {said}")
+        record = replace(self.record, state=RunState.STARTING, message=f"restarting after: {said}")
         try:
             with opened(self.settings) as bulletin:
                 claim = Claim(bulletin=bulletin, record=record)
@@ -171,7 +171,7 @@ class Supervisor:
                     if claim.listen():
                         self._is_told_to_end.set()
                 if self._is_told_to_end.is_set():
-                    claim.give_up(State.STOPPED)
+                    claim.give_up(RunState.STOPPED)
                 else:
                     claim.leave()
         except ClientError:
@@ -180,7 +180,7 @@ class Supervisor:
 
     def _give_up(self, said: str) -> None:
         with suppress(ClientError), opened(self.settings) as bulletin:
-            Claim(bulletin=bulletin, record=self.record).give_up(State.FAILED, said)
+            Claim(bulletin=bulletin, record=self.record).give_up(RunState.FAILED, said)
 
 
 def _relay(stream: IO[str] | None, on_line: OnLine) -> threading.Thread:

@@ -1,4 +1,4 @@
-"""The topics of a pipeline: those it reads must be there, those it writes are made if they are not."""
+"""The topics of a pipeline: those it reads must exist, those it writes are created if they do not."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -7,7 +7,7 @@ from headrace.client import Admin, NewTopic
 from headrace.client.errors import BrokerError
 from headrace.model.errors import ErrorCode
 from headrace.model.nearest_names import guess
-from headrace.spark.pipelines.definition import Format, Pipeline, ReadAs, Source, TopicSink
+from headrace.spark.pipelines.definition import Pipeline, ReadAs, RecordFormat, Source, TopicSink
 from headrace.spark.pipelines.definition_reader import written_topics
 from headrace.spark.pipelines.problems import DefinitionError, Problem
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 FORMAT = "headrace"
 _WRONG_SHAPES = {ErrorCode.INVALID_CONFIG: "configs", ErrorCode.INVALID_PARTITIONS: "partitions"}
-"""What of a sink is wrong when the broker does not make its topic."""
+"""The setting of a sink that is at fault when the broker refuses to create its topic."""
 SOURCE_COLUMNS = "key,value,topic,partition,offset,timestamp"
 
 
 def prepare_topics(admin: Admin, pipeline: Pipeline) -> list[str]:
-    """The names of the topics that were made."""
+    """Return the names of the topics that were created."""
     present = {topic.name for topic in admin.topics()}
     problems = []
     for source in pipeline.sources:
@@ -32,7 +32,7 @@ def prepare_topics(admin: Admin, pipeline: Pipeline) -> list[str]:
             if topic not in present:
                 hint = guess(topic, present) if present else "the cluster has none"
                 line = pipeline.line_of(f"{path}.topic") or pipeline.line_of(f"{path}.topics")
-                text = f'{path}: there is no topic "{topic}" to read: {hint} (headrace topics create {topic})'
+                text = f'{path}: topic "{topic}" does not exist: {hint} (headrace topics create {topic})'
                 problems.append(Problem(pipeline.file, line, text))
     if problems:
         raise DefinitionError(problems)
@@ -53,14 +53,14 @@ def _make_topics(admin: Admin, pipeline: Pipeline, names: list[str]) -> None:
     for name, outcome in admin.create_topics(wanted).items():
         if outcome.error in _WRONG_SHAPES and name in sinks:
             path = f"{sinks[name].name}.{_WRONG_SHAPES[outcome.error]}"
-            text = f'{path}: topic "{name}" cannot be made: {outcome.message or outcome.error.name}'
+            text = f'{path}: topic "{name}" cannot be created: {outcome.message or outcome.error.name}'
             raise DefinitionError([Problem(pipeline.file, pipeline.line_of(path), text)])
         if outcome.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            raise BrokerError(outcome.error, f'topic "{name}" cannot be made', outcome.message)
+            raise BrokerError(outcome.error, f'topic "{name}" cannot be created', outcome.message)
 
 
 def other_partitions(admin: Admin, pipeline: Pipeline) -> list[str]:
-    """Say which topics were there before with another number of partitions than their sink names."""
+    """Report existing topics with another number of partitions than their sink sets."""
     wanted = {
         topic: sink.partitions
         for sink in pipeline.sinks
@@ -70,8 +70,8 @@ def other_partitions(admin: Admin, pipeline: Pipeline) -> list[str]:
     if not wanted:
         return []
     return [
-        f'topic "{each.name}" has {len(each.partitions)} partitions and not {wanted[each.name]}: it was there before '
-        f"and stays as it is (headrace topics alter changes it)"
+        f'topic "{each.name}" has {len(each.partitions)} partitions and not {wanted[each.name]}: it existed '
+        "before and is not changed (headrace topics alter changes it)"
         for each in admin.topics(list(wanted))
         if not each.error and len(each.partitions) != wanted[each.name]
     ]
@@ -86,9 +86,9 @@ def stream_of(
     with_headers: bool,
     checkpoint: str | None = None,
 ) -> "Reader":
-    """Gives each source as the definition asks for it; `starts` are offsets by source that come before its `start`.
+    """Return a reader of each source by its definition; `starts` are offsets by source that override its `start`.
 
-    With Spark's checkpoint, rows of a source with a watermark come with that of their batch.
+    With Spark's checkpoint, rows of a source with a watermark carry the watermark of their batch.
     """
 
     def read(source: Source) -> "DataFrame":
@@ -117,13 +117,13 @@ def source_options(pipeline: Pipeline, source: Source, bootstrap: str, *, with_h
 
 
 def group_of(pipeline: Pipeline, source: Source) -> str:
-    """Under which group the progress of a source can be seen; several sources have one each."""
+    """Return the group that shows the progress of a source; several sources have one each."""
     return pipeline.name if len(pipeline.sources) == 1 else f"{pipeline.name}.{source.name}"
 
 
 def needs_headers(pipeline: Pipeline) -> bool:
-    """Whether records must come with their headers: those that are routed elsewhere keep them."""
-    checked = any(source.format is not Format.BINARY for source in pipeline.sources)
+    """Return whether records need their headers: records that are routed elsewhere keep them."""
+    checked = any(source.format is not RecordFormat.BINARY for source in pipeline.sources)
     return (pipeline.bad_records.topic is not None and checked) or any(
         each.quarantine is not None for each in pipeline.expectations
     )
@@ -138,7 +138,7 @@ def _start(source: Source, offsets: str | None) -> dict[str, str]:
 
 
 def client_settings(bootstrap: str, pipeline: Pipeline | None = None) -> dict[str, Any]:
-    """For our own clients: the address, and the security settings that the first source has."""
+    """Return settings for our own clients: the address, and the security settings of the first source."""
     settings = {"bootstrap.servers": bootstrap}
     if pipeline is not None and pipeline.sources:
         for name, value in pipeline.sources[0].options.items():

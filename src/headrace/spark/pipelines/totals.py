@@ -1,4 +1,4 @@
-"""Totals of all batches of a run: counts that only grow, for alerts and for `status`."""
+"""Totals of all batches of a run: monotonic counts, for alerts and for `status`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from headrace.spark.pipelines.progress import ROW_COUNTS
 
 DRIFTED_FIELDS_MAX = 100
-"""Names of unknown fields that are counted one by one; further ones share a count."""
+"""Names of unknown fields that are counted separately; further ones share a count."""
 OTHER_FIELDS = "(other fields)"
 
 
@@ -21,7 +21,7 @@ def no_totals() -> dict[str, Any]:
 
 
 def with_batch(totals: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Any]:
-    """Add a batch; what Spark does not tell of a project's run stays unknown."""
+    """Add a batch; values that Spark does not provide for a project's run stay unknown."""
     rows = {
         name: None if count is None or totals["rows"].get(name) is None else totals["rows"][name] + count
         for name, count in report["rows"].items()
@@ -44,7 +44,7 @@ def _added(before: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]
 
 
 def totals_of_run(batch: Mapping[str, Any] | None, run: str) -> dict[str, Any]:
-    """Where the totals of a run stand by its newest batch: a run that was started again goes on counting."""
+    """Return the totals of a run from its newest batch: a restarted run continues to count."""
     if batch is None or batch.get("run") != run or "totals" not in batch:
         return no_totals()
     return dict(batch["totals"])

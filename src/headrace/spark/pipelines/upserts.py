@@ -1,27 +1,27 @@
-"""Rows into a Delta table by their keys: what is there is replaced by what is newer, once for each batch.
+"""Upsert rows into a Delta table by their keys: newer rows replace older ones, once for each batch.
 
-The merge is done here, beside the driver, by the library deltalake. It carries the owner and the batch in its commit,
-so that a repeat of the batch finds that it was done.
+The library deltalake does the merge, beside the driver. Its commit contains the owner and the batch, so that a repeat
+of the batch finds that it is complete.
 """
 
 from typing import TYPE_CHECKING
 
-from headrace.spark.pipelines.definition import DeltaSink
+from headrace.spark.pipelines.definition import DeltaSinkDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ROWS_MAX = 1_000_000
-"""Of one batch: they are held in the driver's memory."""
+"""Rows of one batch, which are held in the driver's memory."""
 MERGE_ATTEMPTS_MAX = 10
-"""Commits of others that may come in between."""
+"""Attempts when other commits come in between."""
 
 
 class TooManyRows(RuntimeError):
     """A batch has more rows than the driver merges at once."""
 
 
-def upsert(rows: "DataFrame", path: str, sink: DeltaSink, *, owner: str, batch_id: int) -> None:
+def upsert(rows: "DataFrame", path: str, sink: DeltaSinkDefinition, *, owner: str, batch_id: int) -> None:
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
     from deltalake.exceptions import CommitFailedError
 
@@ -50,16 +50,16 @@ def upsert(rows: "DataFrame", path: str, sink: DeltaSink, *, owner: str, batch_i
 
 
 def _same_key(key: str, nulls: int) -> str:
-    """A null is a key like any other, as it is within a batch. Only where there are some: Delta skips files by `=`."""
+    """Compare keys; null equals null, as within a batch. Used only if there are nulls: Delta skips files by `=`."""
     compared = "IS NOT DISTINCT FROM" if nulls else "="
     return f"(target.`{key}` {compared} source.`{key}`)"
 
 
-def _newest(rows: "DataFrame", sink: DeltaSink) -> "DataFrame":
-    """One row for each key, the newest of the batch; rows without anything to order them by are the oldest."""
+def _newest(rows: "DataFrame", sink: DeltaSinkDefinition) -> "DataFrame":
+    """Return the newest row of the batch for each key; rows with a null in the order column are the oldest."""
     from pyspark.sql import functions as sql
 
     whole = sql.struct(*(sql.col(f"`{name}`") for name in rows.columns))
-    order = sql.struct(sql.col(str(sink.order_by)))  # which is never null: Spark gives nothing for a null
+    order = sql.struct(sql.col(str(sink.order_by)))  # which is never null: Spark returns nothing for a null
     grouped = rows.groupBy(*sink.keys).agg(sql.max_by(whole, order).alias("newest"))
     return grouped.select("newest.*")

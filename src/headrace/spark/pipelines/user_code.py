@@ -1,4 +1,4 @@
-"""The user's own SQL and Python in a query: run here, with errors that name the file and line they come from."""
+"""Run the user's own SQL and Python in a query; errors name the file and line."""
 
 import importlib.util
 import re
@@ -20,13 +20,13 @@ _ERROR_CLASS = re.compile(r"^\[([A-Z_.0-9]+)\] ")
 _PLAN_ECHO = re.compile(r";?\n['+:~ A-Z].*", re.DOTALL)
 _FRAME = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in ', re.MULTILINE)
 _SQL_FRAGMENT = re.compile(r"^== SQL \(line (?P<line>\d+), position \d+\) ==\n(?P<text>[^\n]*)", re.MULTILINE)
-"""Where in a text the expression stands that failed on a row."""
+"""Where in a text the failed expression is."""
 _NO_TOPIC = "a row has no topic"
 NEEDS_WATERMARK = "Give the source a `watermark`, and group by a window of its column or by the column itself."
 
 
 def query(spark: "SparkSession", pipeline: Pipeline) -> "DataFrame":
-    """The result of the transform's SQL over the views."""
+    """Return the result of the transform's SQL over the views."""
     from pyspark.errors import AnalysisException, ParseException
 
     assert pipeline.transform.sql is not None
@@ -42,14 +42,14 @@ def _sql_problem(pipeline: Pipeline, message: str) -> Problem:
 
 
 def _short(message: str) -> str:
-    """What Spark says of a wrong query, in one line and without what it repeats of it."""
+    """Shorten Spark's message about an invalid query to one line, without the query."""
     said = _SQL_ECHO.sub("", message).strip()
     said = " ".join(_PLAN_ECHO.sub("", _ERROR_CLASS.sub("", said)).split())
     return re.sub(r" SQLSTATE: \w+( \(line .*)?| \(line \d+, pos \d+\)", "", said)
 
 
 def stream_problem(pipeline: Pipeline, message: str) -> Problem:
-    """For a query that Spark can compile and cannot run as a stream."""
+    """Return the problem of a query that Spark can compile but cannot run as a stream."""
     said = _short(message)
     if "watermark" in said:
         said = f"{said} {NEEDS_WATERMARK}"
@@ -60,7 +60,7 @@ def stream_problem(pipeline: Pipeline, message: str) -> Problem:
 
 
 def _problem_of_query(pipeline: Pipeline, line: int, said: str) -> Problem:
-    """`line` is counted from 1, in the text without the lines that were stripped off its beginning."""
+    """Locate a problem; `line` is counted from 1, in the text without its stripped leading lines."""
     transform = pipeline.transform
     text = transform.sql or ""
     below = line - 1 + text[: len(text) - len(text.lstrip())].count("\n")
@@ -70,7 +70,9 @@ def _problem_of_query(pipeline: Pipeline, line: int, said: str) -> Problem:
 
 
 def row_problem(pipeline: Pipeline, message: str, said: str) -> Problem | None:
-    """Where what failed on a row stands, if it is the user's and Spark's `message` tells; `said` is its short form."""
+    """Locate what failed on a row, if it is the user's code and Spark's `message` shows it; `said` is its short
+    form.
+    """
     folder = pipeline.folder.resolve()
     frames = [found for found in _FRAME.finditer(message) if Path(found["file"]).resolve().is_relative_to(folder)]
     if frames:
@@ -90,7 +92,7 @@ def row_problem(pipeline: Pipeline, message: str, said: str) -> Problem | None:
 
 
 def expression_texts(pipeline: Pipeline) -> dict[str, str]:
-    """The expressions of the file, by the paths of their keys."""
+    """Return the expressions of the file, by the paths of their keys."""
     texts = {f"expectations[{number}].check": each.check for number, each in enumerate(pipeline.expectations)}
     for sink in pipeline.sinks:
         if isinstance(sink, TopicSink):
@@ -102,12 +104,12 @@ def expression_texts(pipeline: Pipeline) -> dict[str, str]:
 
 
 def expression_problem(pipeline: Pipeline, path: str, error: Exception) -> Problem:
-    """For an expression of the file that Spark does not take."""
+    """Return the problem of an expression that Spark refuses."""
     return Problem(pipeline.file, pipeline.line_of(path), f"{path}: {_short(str(error))}")
 
 
 def call(function: PythonFunction, frames: list["DataFrame"]) -> "DataFrame":
-    """The result of the user's function; what it raises is told with the line of its file."""
+    """Return the result of the user's function; its exceptions are reported with the line of its file."""
     from pyspark.sql import DataFrame
 
     module = _load(function)
@@ -116,13 +118,13 @@ def call(function: PythonFunction, frames: list["DataFrame"]) -> "DataFrame":
     except Exception as error:
         raise DefinitionError([_python_problem(function, error)]) from error
     if not isinstance(result, DataFrame):
-        text = f"{function.function} gave a {type(result).__name__}: it must return a DataFrame"
+        text = f"{function.function} returned a {type(result).__name__}; it must return a DataFrame"
         raise DefinitionError([Problem(function.file, 0, text)])
     return result
 
 
 def _load(function: PythonFunction) -> ModuleType:
-    """The user's module, whose functions travel to executors as they are: those cannot import it."""
+    """Load the user's module; its functions are pickled by value, because executors cannot import it."""
     from pyspark import cloudpickle
 
     name = f"headrace_pipeline_{function.file.stem}"

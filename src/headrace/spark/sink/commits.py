@@ -6,7 +6,7 @@ from dataclasses import replace
 from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import ErrorCode
 from headrace.spark.broker_wait import BrokersAway
-from headrace.spark.log_once import log_once, say
+from headrace.spark.log_once import log_line, log_once
 from headrace.spark.sink import connections
 from headrace.spark.sink.identity import NAME_EACH_WRITE, Identity
 from headrace.spark.sink.options import SinkOptions
@@ -47,7 +47,9 @@ def commit(options: SinkOptions, reports: Sequence[TaskReport]) -> None:
         connections.drop("batch commits", options.client)
         raise
     if not writers:
-        say(f"nothing was written: batch {identity.batch_id} of {identity.owner}, or a later one, is committed already")
+        log_line(
+            f"nothing was written: batch {identity.batch_id} of {identity.owner}, or a later one, is committed already"
+        )
 
 
 def _explained(error: BrokerError, identity: Identity) -> str:

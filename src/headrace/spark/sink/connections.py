@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from headrace.client.errors import ClientError
 from headrace.client.types import ConfigResource, ResourceType
-from headrace.spark.broker_wait import Patience
+from headrace.spark.broker_wait import BrokerWait
 from headrace.spark.sink.options import SinkOptions
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def kept_batch_commits(options: SinkOptions) -> "BatchCommits":
 def retry_until_deadline(options: SinkOptions, ask: Callable[[], T]) -> T:
     """Call `ask`, and repeat it while no broker can be reached, up to kafka.delivery.timeout.ms."""
     config = options.producer_config()
-    patience = Patience(
+    patience = BrokerWait(
         servers=config.servers(), option="kafka.delivery.timeout.ms", limit_ms=config.delivery_timeout_ms
     )
     return patience.ask(ask)
