@@ -9,7 +9,7 @@ from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import Endpoint
 from headrace.core.controller.settings import ControllerSettings
 from headrace.model.ids import NodeId
-from headrace.sim.world import Machine, World
+from headrace.sim.world import VirtualMachine, World
 
 FOLDER = "data"
 METADATA_FOLDER = "data/__cluster_metadata-0"
@@ -23,7 +23,7 @@ class ClusterNode:
 
     def __init__(
         self,
-        machine: Machine,
+        machine: VirtualMachine,
         *,
         register: bool = True,
         clean_shutdown: bool = False,
@@ -84,7 +84,7 @@ class ClusterNode:
         return self.machine.disk.list_directory(METADATA_FOLDER)
 
 
-def new_machine(seed: int = 1) -> Machine:
+def new_machine(seed: int = 1) -> VirtualMachine:
     return World(seed).machine()
 
 

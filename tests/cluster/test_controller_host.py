@@ -18,7 +18,7 @@ from headrace.model.errors import ErrorCode
 from headrace.model.ids import ProducerId
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.faults import DEVICE_ERROR, DISK_FULL
-from headrace.sim.world import Machine
+from headrace.sim.world import VirtualMachine
 from tests.cluster.nodes import METADATA_FOLDER, NODE, TURNS_MAX, ClusterNode, new_machine, topic_names
 
 SYNC = "sync_metadata"
@@ -220,7 +220,7 @@ class TestFailure:
 class SteppedNode(ClusterNode):
     """Work of the next turn is done once in each."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: VirtualMachine) -> None:
         self._calls: list[Callable[[], None]] = []
         super().__init__(machine)
         self.host.next_turn = self._calls.append

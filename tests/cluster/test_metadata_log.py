@@ -10,18 +10,18 @@ from headrace.broker.cluster.metadata_log import MetadataDamaged
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.cluster.snapshots import SnapshotName, list_snapshots
 from headrace.core.controller.commands import TopicToDelete
-from headrace.sim.world import Machine
+from headrace.sim.world import VirtualMachine
 from tests.cluster.nodes import METADATA_FOLDER, NODE, ClusterNode, new_machine, topic_names
 
 SMALL_INTERVAL_BYTES = 2_000
 
 
-def only_segment(machine: Machine) -> str:
+def only_segment(machine: VirtualMachine) -> str:
     (name,) = [name for name in machine.disk.list_directory(METADATA_FOLDER) if name.endswith(".log")]
     return f"{METADATA_FOLDER}/{name}"
 
 
-def overwrite(machine: Machine, path: str, position: int, content: bytes) -> None:
+def overwrite(machine: VirtualMachine, path: str, position: int, content: bytes) -> None:
     file = machine.disk.open(path)
     size = machine.disk.size(file)
     machine.disk.write_vector(file, [content], position if position >= 0 else size + position)
@@ -98,7 +98,7 @@ class TestReplay:
 
 
 class TestSnapshots:
-    def filled(self, machine: Machine, count: int = 60, **options: int) -> ClusterNode:
+    def filled(self, machine: VirtualMachine, count: int = 60, **options: int) -> ClusterNode:
         node = ClusterNode(machine, snapshot_interval_bytes=options.get("interval", SMALL_INTERVAL_BYTES))
         for number in range(count):
             node.created(f"topic-{number}")

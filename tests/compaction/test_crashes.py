@@ -247,9 +247,9 @@ def test_the_end_comes_again_while_the_start_finishes_the_exchange(calls: int) -
 def test_an_exchange_that_leaves_out_a_sync_is_caught(left_out: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The checks above can fail: without the sync of the decision, or of the deletions, some power cut does harm."""
     expected = Expected(FOLDER, virtual_disk())
-    exchange = swap.Exchange
+    exchange = swap.SegmentSwap
 
-    def known_bad(disk: VirtualDisk, folder: str, files: CleanedFiles, old_bases: list[int]) -> swap.Exchange:
+    def known_bad(disk: VirtualDisk, folder: str, files: CleanedFiles, old_bases: list[int]) -> swap.SegmentSwap:
         sync, syncs = disk.sync_directory, iter(range(4))
         monkeypatch.setattr(disk, "sync_directory", lambda path: None if next(syncs) == left_out else sync(path))
         try:
@@ -263,12 +263,12 @@ def test_an_exchange_that_leaves_out_a_sync_is_caught(left_out: int, monkeypatch
         disk = copied(template)
         log = reopened(disk)
         disk.on_operation = cut_at(disk, calls)
-        monkeypatch.setattr(swap, "Exchange", known_bad)
+        monkeypatch.setattr(swap, "SegmentSwap", known_bad)
         try:
             run_pass(log)
         except CutOff:
             pass
-        monkeypatch.setattr(swap, "Exchange", exchange)
+        monkeypatch.setattr(swap, "SegmentSwap", exchange)
         disk.on_operation = None
         disk.crash(SeededEntropy(crash))
         try:

@@ -5,8 +5,8 @@ from headrace.sim.checkers.turns import TurnInvariants
 from headrace.sim.context import RunContext, Targets, TopicPlan
 from headrace.sim.node import VirtualNode
 from headrace.sim.workloads import requests
-from headrace.sim.workloads.consumers import Consumer
-from headrace.sim.workloads.producers import Producer
+from headrace.sim.workloads.consumers import SimulatedConsumer
+from headrace.sim.workloads.producers import SimulatedProducer
 from headrace.sim.world import World
 from headrace.wire.apis import ApiKey
 
@@ -44,7 +44,7 @@ class Scene:
     def clients(self, *plans, idempotent=False):
         targets = Targets(*plans)
         producers = [
-            Producer(
+            SimulatedProducer(
                 self.context,
                 f"{name}-{self.world.steps}",
                 targets,
@@ -55,7 +55,7 @@ class Scene:
             )
             for name in ("anna", "bert", "carl")
         ]
-        return [*producers, Consumer(self.context, f"dora-{self.world.steps}", targets, sessions=True)]
+        return [*producers, SimulatedConsumer(self.context, f"dora-{self.world.steps}", targets, sessions=True)]
 
     def work(self, *plans, batches, clients=None):
         """Produce and read at once until this many more batches are acknowledged."""

@@ -2,13 +2,13 @@
 
 import pytest
 
-from headrace.sim.checkers.groups import NO_OFFSET, CommittedOffset
+from headrace.sim.checkers.groups import NO_OFFSET, CommittedOffsetHistory
 from headrace.sim.checkers.violation import Violation
 
 
 @pytest.fixture
 def truth():
-    return CommittedOffset("read-0 in readers")
+    return CommittedOffsetHistory("read-0 in readers")
 
 
 def commit(truth, *offsets):

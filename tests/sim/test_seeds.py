@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from headrace.sim.report import Report, failure_text
+from headrace.sim.report import SeedsReport, failure_text
 from headrace.sim.run import SCENARIOS, run_seed
 from headrace.sim.scenarios.scenario import UNSYNCED
 
@@ -40,18 +40,18 @@ def all_results(tmp_path_factory, worker_id):
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
 def test_what_the_broker_promises_holds(first, all_results, virtual_world):
     with virtual_world():
-        report = Report([run_seed(seed) for seed in range(first, first + SEEDS_PER_TEST)])
+        report = SeedsReport([run_seed(seed) for seed in range(first, first + SEEDS_PER_TEST)])
     assert not report.failed, "\n".join(failure_text(result) for result in report.failed)
     assert not report.uncounted, [result.seed for result in report.uncounted]
     results = all_results(first, report.results)
-    assert len(results) < SEEDS or not Report(results).rare(), "these faults are hardly met"
+    assert len(results) < SEEDS or not SeedsReport(results).rare(), "these faults are hardly met"
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("virtual_world_only")
 @pytest.mark.parametrize("scenario", OTHER_PLAYS)
 def test_what_is_promised_in_other_plays_holds(scenario):
-    report = Report([run_seed(seed, scenario=scenario) for seed in range(SEEDS_PER_TEST)])
+    report = SeedsReport([run_seed(seed, scenario=scenario) for seed in range(SEEDS_PER_TEST)])
     assert not report.failed, "\n".join(failure_text(result) for result in report.failed)
     assert not report.uncounted, [result.seed for result in report.uncounted]
     assert [fault for fault in SCENARIOS[scenario].met if not report.times(fault)] == []

@@ -14,7 +14,7 @@ from headrace.cli.main import cli
 from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.nemesis import MET
-from headrace.sim.report import SEEDS_TO_JUDGE_MIN, Report
+from headrace.sim.report import SEEDS_TO_JUDGE_MIN, SeedsReport
 from headrace.sim.run import SCENARIOS, SeedResult, run_seed
 from headrace.sim.scenarios.log import LogScenario
 from tests.sim.known_bad import serve_above_the_high_watermark
@@ -63,10 +63,10 @@ def test_a_failure_tells_the_seed_the_events_the_promise_and_the_command(monkeyp
     lines = answer.output.splitlines()
     assert lines[0] == "seed 0 failed; the last 50 events:"
     assert len([line for line in lines if line.startswith("  ")]) == 50
-    assert any(line.startswith("invariant: nobody reads above the high watermark") for line in lines)
+    assert any(line.startswith("invariant: a reader never reads above the high watermark") for line in lines)
     assert "again: headrace sim --seed 0 --minutes 1 --trace" in lines
     assert lines[-1].startswith("seed 0 trace ")
-    assert " FAILED invariant: nobody reads above the high watermark" in lines[-1]
+    assert " FAILED invariant: a reader never reads above the high watermark" in lines[-1]
 
 
 def test_a_crash_of_the_node_is_a_failure_too(monkeypatch):
@@ -126,13 +126,13 @@ def test_a_seed_counts_only_if_enough_happened():
 
 def test_a_fault_that_few_seeds_meet_fails_the_whole():
     seeds = 2 * SEEDS_TO_JUDGE_MIN
-    often = Report([result(seed, met=MET if seed % 20 == 0 else ()) for seed in range(seeds)])
+    often = SeedsReport([result(seed, met=MET if seed % 20 == 0 else ()) for seed in range(seeds)])
     assert often.rare() == []
     assert often.ok
-    seldom = Report([result(seed, met=MET[1:] if seed % 20 == 0 else ()) for seed in range(seeds)])
+    seldom = SeedsReport([result(seed, met=MET[1:] if seed % 20 == 0 else ()) for seed in range(seeds)])
     assert seldom.rare() == [MET[0]]
     assert not seldom.ok
-    assert Report([result(1)]).rare() == []
+    assert SeedsReport([result(1)]).rare() == []
 
 
 def test_a_violation_says_the_promise_first():

@@ -15,7 +15,7 @@ from headrace.cli.failures import EXIT_FAILED
 from headrace.cli.options import json_option
 from headrace.cli.termination import TERMINATION_SIGNALS, end_in_order, held_back
 from headrace.operations.amounts import count_text
-from headrace.sim.report import MET_PERCENT_MIN, Report, failure_text
+from headrace.sim.report import MET_PERCENT_MIN, failure_text
 from headrace.sim.run import MINUTES, SCENARIOS, SeedResult, run_seed
 
 SEEDS_PER_TASK = 4
@@ -90,7 +90,7 @@ def command(
         for result in running:
             results.append(result)
             advance(1)
-    report = Report(results)
+    report = SeedsReport(results)
     _show_many(report, as_json=as_json)
     if not report.ok:
         ctx.exit(EXIT_FAILED)
@@ -134,7 +134,7 @@ def _show_one(result: SeedResult, *, as_json: bool) -> None:
     click.echo(result.last_line)
 
 
-def _show_many(report: Report, *, as_json: bool) -> None:
+def _show_many(report: SeedsReport, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {"seeds": [_fields(result) for result in report.results], "met": report.met(), "rare": report.rare()}
@@ -157,7 +157,7 @@ def _show_many(report: Report, *, as_json: bool) -> None:
     )
 
 
-def _deeds_text(report: Report) -> str:
+def _deeds_text(report: SeedsReport) -> str:
     return f"{report.progress} {SCENARIOS[report.results[0].scenario].progress_unit}"
 
 

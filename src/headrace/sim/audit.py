@@ -1,9 +1,9 @@
-"""The last look at a healed node: everything is read from the beginning and held against the histories."""
+"""The final audit of a healed node: everything is read from the beginning and compared with the histories."""
 
 from typing import Any
 
 from headrace.model.errors import ErrorCode
-from headrace.sim.checkers.history import NOBODY, PartitionHistory, Producer, SentBatch
+from headrace.sim.checkers.history import NO_PRODUCER, PartitionHistory, ProducerIdentity, SentBatch
 from headrace.sim.checkers.violation import Violation, require
 from headrace.sim.context import RunContext
 from headrace.sim.node import HOST, PORT
@@ -15,7 +15,7 @@ from headrace.wire.apis import ApiKey
 ANSWER_STEPS_MAX = 5_000
 ATTEMPTS_MAX = 200
 IN_SEQUENCE = "the batches of an idempotent producer are in the log without gap, double or reordering"
-ALL_THERE = "what was acknowledged or shown is readable"
+ALL_THERE = "acknowledged or shown records are readable"
 
 
 class Auditor:
@@ -41,11 +41,11 @@ class Auditor:
             return bool(answers) or self._connection.is_closed()
 
         self._context.world.run_until(answered, ANSWER_STEPS_MAX)
-        require(bool(answers), ALL_THERE, "the connection of the last look was closed")
+        require(bool(answers), ALL_THERE, "the audit connection was closed")
         return answers[0]
 
     def _read_all(self, partition: PartitionHistory) -> list[SentBatch]:
-        """By name, so that an old topic of that name would be noticed too."""
+        """Read everything by topic name, so that an old topic of that name would be noticed too."""
         found: list[SentBatch] = []
         offset = partition.start
         for _ in range(ATTEMPTS_MAX):
@@ -73,7 +73,9 @@ class Auditor:
         raise Violation(ALL_THERE, f"{partition} is readable up to {offset}, but {partition.known_end} was promised")
 
     def _check_times(self, partition: PartitionHistory, batches: list[SentBatch]) -> None:
-        """The log is still, so an offset by time has one right answer; unless retention takes records meanwhile."""
+        """Check offsets by time. Nothing is written, so each lookup has one right result, unless retention removes
+        records.
+        """
         topic = partition.topic
         if topic.append_time or not topic.keeps_all or not batches or partition.markers:
             return
@@ -84,7 +86,7 @@ class Auditor:
         request = requests.offset_at(partition.topic.name, partition.index, wanted)
         part = self.ask(ApiKey.LIST_OFFSETS, requests.LIST_OFFSETS, request).topics[0].partitions[0]
         right = part.error_code == ErrorCode.NONE and part.offset == due
-        require(right, TIME_IS_FOUND, f"{partition}: time {wanted} is at {due}, told was {part.offset}")
+        require(right, TIME_IS_FOUND, f"{partition}: time {wanted} is at {due}, but {part.offset} was returned")
 
 
 def _check_entries(partition: PartitionHistory, batches: list[SentBatch]) -> None:
@@ -96,12 +98,12 @@ def _check_entries(partition: PartitionHistory, batches: list[SentBatch]) -> Non
 
 
 def _check_sequences(partition: PartitionHistory, batches: list[SentBatch]) -> None:
-    expected: dict[Producer, int] = {}
+    expected: dict[ProducerIdentity, int] = {}
     whole = partition.start == 0 and not partition.losses
     for batch in batches:
-        if batch.producer == NOBODY:
+        if batch.producer == NO_PRODUCER:
             continue
         due = expected.get(batch.producer, 0 if whole else batch.sequence)
         if batch.sequence != due:
-            raise Violation(IN_SEQUENCE, f"{batch} is at offset {batch.offset} where sequence {due} was due")
+            raise Violation(IN_SEQUENCE, f"{batch} is at offset {batch.offset} where sequence {due} was expected")
         expected[batch.producer] = batch.sequence + batch.count

@@ -1,10 +1,10 @@
-"""Virtual time: it moves only when the driver moves it, and each machine has its own idea of it."""
+"""Virtual time: it advances only when the driver advances it, and each machine has its own clocks."""
 
 WALL_START_MS = 1_700_000_000_000
 
 
 class VirtualTime:
-    """How many milliseconds the world has run."""
+    """Milliseconds that the world has run."""
 
     __slots__ = ("now_ms",)
 
@@ -17,7 +17,7 @@ class VirtualTime:
 
 
 class VirtualClock:
-    """One machine's clocks: both have an offset of their own, and the wall clock can be set or run at a wrong rate."""
+    """One machine's clocks: each has its own offset, and the wall clock can be set or run at a wrong rate."""
 
     __slots__ = ("_monotonic_start_ms", "_time", "_wall_rate", "_wall_set_at_ms", "_wall_set_to_ms")
 
@@ -37,10 +37,10 @@ class VirtualClock:
         return self._wall_set_to_ms + int((self._time.now_ms - self._wall_set_at_ms) * self._wall_rate)
 
     def jump_wall(self, by_ms: int) -> None:
-        """Somebody sets the clock of this machine; the monotonic one does not notice."""
+        """Set the wall clock of this machine; the monotonic clock is not affected."""
         self._wall_set_to_ms += by_ms
 
     def drift_wall(self, rate: float) -> None:
-        """From now on the wall clock of this machine runs so many times as fast as time does."""
+        """Let the wall clock of this machine run at this multiple of the real rate from now on."""
         self._wall_set_to_ms, self._wall_set_at_ms = self.wall_ms(), self._time.now_ms
         self._wall_rate = rate

@@ -1,4 +1,4 @@
-"""What the parts of a run share: the world, the node in it, the topics and their histories, and what excuses what."""
+"""State that the parts of a run share: the world, its node, the topics and their histories, and accepted errors."""
 
 from collections.abc import Iterator, Sequence
 from typing import overload
@@ -12,11 +12,11 @@ from headrace.sim.world import World
 FLUSH_MESSAGES = "flush.messages"
 OFFSET_MAX = (1 << 63) - 1
 BATCHES_PER_SECOND = 24
-"""Of all producers together: enough to count, and not more than is worth its time."""
+"""Of all producers together: enough to count, but not more than is worth the time."""
 
 
 class TopicPlan:
-    """A name in a run and what is asked of it; `targets` are the partitions of the topic that has the name now."""
+    """A topic name in a run and its settings; `targets` are the partitions of the topic that has the name now."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class TopicPlan:
         self.targets: list[PartitionHistory] = []
 
     def created(self, topic_id: TopicId, partitions: int) -> TopicHistory:
-        """A topic of this name begins its history."""
+        """Begin the history of a topic of this name."""
         configs = dict(self.configs)
         topic = TopicHistory(
             self.name,
@@ -63,7 +63,7 @@ class TopicPlan:
         self.targets[:] = self.topic.partitions
 
     def deleted(self) -> TopicHistory | None:
-        """No topic has this name any more; the history that ended."""
+        """Note that no topic has this name any more; return the history that ended."""
         gone, self.topic = self.topic, None
         self.truth.topic_id, self.truth.certain = None, True
         self.targets.clear()
@@ -71,7 +71,7 @@ class TopicPlan:
 
 
 class Targets(Sequence[PartitionHistory]):
-    """The partitions of some plans as they are now."""
+    """The current partitions of some plans."""
 
     def __init__(self, *plans: TopicPlan) -> None:
         self._plans = plans
@@ -100,16 +100,16 @@ class RunContext:
         self.plans = list(plans)
         self.histories = Histories()
         self.disk_trouble = False
-        """The disk has failed, or may fail, since the node was started: storage errors are honest answers."""
+        """The disk has failed, or may fail, since the node was started: storage errors are valid responses."""
         self.targets = Targets(*plans)
 
     def log_end(self, partition: PartitionHistory) -> int:
-        """Where the log of the running node ends; beyond everything if there is none to look at."""
+        """Return the log end of the running node; infinity if there is none."""
         node = self.virtual.node
         led = node.broker.partitions.by_id.get(partition.topic.topic_id) if node is not None else None
         found = led.partitions[partition.index] if led is not None else None
         return OFFSET_MAX if found is None else found.log.staged_end_offset
 
     def may_send(self) -> bool:
-        """Whether producers are behind the pace of a run; after an outage they have to catch up."""
+        """Return whether producers are behind the pace of a run; after an outage they have to catch up."""
         return len(self.histories.sent) < self.world.time.now_ms * BATCHES_PER_SECOND / 1_000

@@ -1,4 +1,4 @@
-"""The Disk port on inodes in memory: it forgets at a power cut exactly what a real one may forget."""
+"""The Disk port on inodes in memory: at a power cut it loses exactly what a real disk may lose."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ IOV_BUFFERS_MAX = 64
 """Small on purpose: a log that forgets to split its vectors fails here before it does in production."""
 CAPACITY_BYTES = 1 << 30
 FIRST_HANDLE = 1_000_000
-"""Far above real descriptors, so that a handle that leaks to the operating system is refused there."""
+"""Far above real descriptors, so that the operating system refuses a handle that leaks to it."""
 LOCK_OWNER = "1"
 
 
@@ -31,7 +31,7 @@ def _error(code: int, path: str = "") -> OSError:
 
 
 def _steps(path: str) -> list[str]:
-    """Relative and absolute paths start at the same root."""
+    """Split a path; relative and absolute paths start at the same root."""
     return [step for step in path.split("/") if step not in ("", ".")]
 
 
@@ -41,7 +41,7 @@ class VirtualDisk:
         self.capacity_bytes = capacity_bytes
         self.faults = DiskFaults(entropy.branch("faults"), trace)
         self.on_operation: Callable[[str, str], None] | None = None
-        """Latency goes in here: called with each operation and its path; it may move virtual time."""
+        """Injects latency: called with each operation and its path; it may advance virtual time."""
         self._entropy = entropy
         self._trace = trace
         self._root = DirectoryInode()
@@ -51,17 +51,19 @@ class VirtualDisk:
         self._used_bytes = 0
         self._crashes = 0
 
-    # Ends of the process and of the power
+    # Kills and power cuts
 
     def kill(self) -> None:
-        """The process is gone (kill -9): its handles and locks are; all it wrote is still there for the next."""
+        """End the process (kill -9): its handles and locks are gone; everything it wrote is kept for the next
+        process.
+        """
         for opened in self._open.values():
             opened.inode.locked_by = None
         self._open.clear()
         self._trace.record("disk kill")
 
     def crash(self, entropy: SeededEntropy) -> None:
-        """The power goes: what no sync covered is kept, lost or torn as `entropy` draws."""
+        """Cut the power: unsynced data is kept, lost or torn as `entropy` draws."""
         self._crashes += 1
         self.kill()
         self._names.lose_power(entropy, self._trace)
@@ -288,7 +290,7 @@ class VirtualDisk:
         inode.write(LOCK_OWNER.encode(), 0)
         return handle
 
-    # Inside
+    # Internals
 
     def _begin(self, operation: str, path: str) -> None:
         if self.on_operation is not None:
@@ -347,11 +349,13 @@ class VirtualDisk:
 
     def _refuse_for_space(self, operation: str, path: str) -> NoReturn:
         self._trace.record(f"disk full {operation} {path}")
-        self._trace.meet("disk full")
+        self._trace.count_fault("disk full")
         raise _error(DISK_FULL, path)
 
     def _count(self, inode: FileInode, growth: int) -> None:
-        """A file without a name takes no space here, though a real one does until its last handle is closed."""
+        """Count the used space; a file without a name takes none here, though a real one does until its last handle is
+        closed.
+        """
         if inode.name_count:
             self._used_bytes += growth
 

@@ -1,11 +1,13 @@
-"""The Entropy port drawn from a seed, with named branches that do not disturb one another."""
+"""The Entropy port, drawn from a seed, with independent named branches."""
 
 import hashlib
 import random
 
 
 class SeededEntropy:
-    """One stream of draws. Parts of the world take a branch each, so that a new draw in one leaves the others alone."""
+    """One stream of draws. Each part of the world takes a branch, so that a new draw in one does not affect the
+    others.
+    """
 
     __slots__ = ("_random", "_seed")
 
@@ -24,5 +26,5 @@ class SeededEntropy:
         return self._random.randrange(bound)
 
     def one_in(self, count: int) -> bool:
-        """True once in `count` draws on average; never for 0."""
+        """Return true once in `count` draws on average; never for 0."""
         return count > 0 and self.below(count) == 0

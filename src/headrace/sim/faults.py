@@ -1,4 +1,4 @@
-"""What goes wrong on a virtual disk: failures put in by a test, and bad habits drawn from the seed."""
+"""Faults of a virtual disk: errors planned by a test, and random behaviour drawn from the seed."""
 
 import errno
 import os
@@ -29,7 +29,7 @@ class DiskFaults:
         self._entropy = entropy
         self._trace = trace
         self.raised: list[tuple[str, str]] = []
-        """The operations and paths that failed, for whoever planned it to look at and clear."""
+        """The operations and paths that failed, for the planner of the fault to read and clear."""
         self._planned: list[_Failure] = []
         self.short_writes_one_in = 0
         self.cold_reads_one_in = 0
@@ -37,13 +37,13 @@ class DiskFaults:
     def fail(
         self, operation: str, *, code: int = DEVICE_ERROR, path_contains: str = "", skip: int = 0, times: int = 1
     ) -> None:
-        """The named Disk call raises `code` on matching paths, `times` times after `skip` calls that go well."""
+        """Let the named Disk call raise `code` on matching paths, `times` times after `skip` successful calls."""
         failure = _Failure(operation=operation, path_contains=path_contains, code=code, skip=skip, times=times)
         self._planned.append(failure)
 
     @property
     def is_planned(self) -> bool:
-        """Whether an error is still to come."""
+        """Return whether an error is still pending."""
         return any(failure.times for failure in self._planned)
 
     def heal(self) -> None:
@@ -59,17 +59,17 @@ class DiskFaults:
             failure.times -= 1
             self.raised.append((operation, path))
             self._trace.record(f"disk fails {operation} {path} {errno.errorcode[failure.code]}")
-            self._trace.meet(f"{errno.errorcode[failure.code]} on {operation}")
+            self._trace.count_fault(f"{errno.errorcode[failure.code]} on {operation}")
             raise OSError(failure.code, os.strerror(failure.code), path)
 
     def drawn_write_length(self, length: int) -> int:
         if length > 1 and self._entropy.one_in(self.short_writes_one_in):
-            self._trace.meet("short write")
+            self._trace.count_fault("short write")
             return 1 + self._entropy.below(length - 1)
         return length
 
     def draws_cold_read(self) -> bool:
         if not self._entropy.one_in(self.cold_reads_one_in):
             return False
-        self._trace.meet("cold read")
+        self._trace.count_fault("cold read")
         return True

@@ -1,7 +1,7 @@
-"""Files and directories as a device holds them: what was written, and what a power cut may leave of it.
+"""Files and directories on a virtual device: their contents, and what a power cut may leave of them.
 
-A file has two contents: the one every reader sees, and the durable one. They differ in dirty pages and in the size
-until a sync. A power cut draws, page by page, whether the device had already taken it, wholly or up to a sector.
+A file has two contents: the one that readers see, and the durable one. They differ in dirty pages and in the size until
+a sync. At a power cut, each page is drawn: whether the device had already stored it, completely or up to a sector.
 """
 
 from dataclasses import dataclass, field
@@ -36,7 +36,9 @@ class FileInode:
         self._mark(position, end)
 
     def resize(self, length: int) -> None:
-        """A cut dirties what it cuts off: if the file grows again, zeros stand where the device has the old bytes."""
+        """Resize. Truncation makes the removed pages dirty: if the file grows again, zeros replace the device's old
+        bytes.
+        """
         before = len(self.content)
         if length < before:
             del self.content[length:]
@@ -56,7 +58,7 @@ class FileInode:
         self._dirty_pages.clear()
 
     def forget_dirty(self) -> None:
-        """A failed sync: the kernel calls the pages clean, readers still see them, the device never gets them."""
+        """Fail a sync: the kernel marks the pages clean, readers still see them, the device never gets them."""
         self._dirty_pages.clear()
 
     def lose_power(self, entropy: SeededEntropy, trace: Trace) -> None:
@@ -71,7 +73,7 @@ class FileInode:
             new = bytes(self.content[start : start + PAGE_BYTES]).ljust(PAGE_BYTES, b"\0")
             left = _drawn_page(old, new, entropy)
             if left != new:
-                trace.meet("unsynced page dropped" if left == old else "unsynced page torn")
+                trace.count_fault("unsynced page dropped" if left == old else "unsynced page torn")
             survived[start : start + PAGE_BYTES] = left
         _set_length(survived, self._drawn_length(entropy))
         self.content = survived
@@ -81,7 +83,7 @@ class FileInode:
         self.locked_by = None
 
     def _drawn_length(self, entropy: SeededEntropy) -> int:
-        """The size is metadata of its own: the old one, the new one, or the end of a page between them."""
+        """Draw the size, which is separate metadata: the old one, the new one, or the end of a page between them."""
         low, high = sorted((len(self._durable), len(self.content)))
         if low == high:
             return low
@@ -93,7 +95,7 @@ class FileInode:
 
 
 def _drawn_page(old: bytes, new: bytes, entropy: SeededEntropy) -> bytes:
-    """Kept, dropped, or torn at a sector border (either part may be the one that arrived)."""
+    """Draw a page: kept, dropped, or torn at a sector boundary (either part may be the one that was stored)."""
     draw = entropy.below(3)
     if draw < 2:
         return new if draw else old
@@ -123,7 +125,7 @@ Inode = FileInode | DirectoryInode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryChange:
-    """A name in a directory now means this inode, or nothing."""
+    """A directory entry now refers to this inode, or to nothing."""
 
     directory: DirectoryInode
     name: str
@@ -138,7 +140,7 @@ class EntryChange:
 
 @dataclass(slots=True)
 class NameJournal:
-    """Changes of names that no directory sync has covered yet, in order. Each is all or nothing, as rename must be."""
+    """Ordered name changes that no directory sync has covered yet. Each is atomic, as a rename must be."""
 
     pending: list[tuple[EntryChange, ...]] = field(default_factory=list)
 
@@ -148,7 +150,7 @@ class NameJournal:
         self.pending.append(changes)
 
     def sync(self, directory: DirectoryInode) -> None:
-        """Make the directory's names durable, and what earlier changes tie to them."""
+        """Make the directory's names durable, and what earlier changes connect to them."""
         tied = [directory]
         synced, waiting = [], []
         for changes in reversed(self.pending):
@@ -163,12 +165,14 @@ class NameJournal:
             _make_durable(changes)
 
     def lose_power(self, entropy: SeededEntropy, trace: Trace) -> None:
-        """Each unsynced change is kept or undone on its own: a journal in order is only one way a device may do it."""
+        """Keep or undo each unsynced change independently: an ordered journal is only one possible behaviour of a
+        device.
+        """
         for changes in self.pending:
             if entropy.below(2):
                 _make_durable(changes)
             else:
-                trace.meet("unsynced name undone")
+                trace.count_fault("unsynced name undone")
         self.pending.clear()
 
 

@@ -45,7 +45,7 @@ class VirtualJobs:
         return started
 
     def work(self, failures: list[Exception]) -> int:
-        """One turn's share of every job; how many told something. What goes wrong there is added to `failures`."""
+        """Run one turn's share of every job; return how many sent a message. Errors are added to `failures`."""
         told = 0
         for job in tuple(self._running):
             for _ in range(self._entropy.below(STEPS_PER_TURN_MAX + 1)):
@@ -59,7 +59,7 @@ class VirtualJobs:
         return told
 
     def kill(self) -> None:
-        """The processes are gone between two of their steps."""
+        """Kill the processes between two of their steps."""
         self._running.clear()
 
     def _step(self, job: VirtualJob) -> int:

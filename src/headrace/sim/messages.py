@@ -1,7 +1,7 @@
-"""Messages between coordinators and the leaders of partitions: late, lost, or answered to nobody, as the seed draws.
+"""Messages between coordinators and the leaders of partitions: delayed, lost, or without a response, as the seed draws.
 
-Both live in one process today, but what they say to each other is answered in a later turn, so that a cluster changes
-nothing. Here some of it takes up to 200 turns, and some never arrives.
+Both run in one process today, but responses come in a later turn, so that a cluster changes nothing. Here some take up
+to 200 turns, and some never arrive.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,14 +16,14 @@ from headrace.sim.spawner import LONG_DELAY_TURNS_MAX
 from headrace.sim.trace import Trace
 
 TURN_MS = 40
-"""About what a turn takes."""
+"""Approximate duration of a turn."""
 CHECK, MARKER = "coordinator's check", "marker"
 MARKER_TWICE = "marker sent twice"
 TROUBLED = "message of a coordinator delayed, lost or repeated"
 
 
 class Messages:
-    """`delays_one_in` and `losses_one_in` are rates, 0 for never. The node that runs uses them."""
+    """`delays_one_in` and `losses_one_in` are rates, 0 for never. The running node uses them."""
 
     def __init__(self, entropy: SeededEntropy, trace: Trace) -> None:
         self.delays_one_in = 0
@@ -32,12 +32,12 @@ class Messages:
         self._trace = trace
 
     def carry(self, node: Node) -> None:
-        """Take over what is said within this node."""
+        """Intercept the messages within this node."""
         self._carry_checks(node)
         self._carry_markers(node)
 
     def heal(self) -> None:
-        """Nothing is late or lost from now on."""
+        """Stop delays and losses from now on."""
         self.delays_one_in = self.losses_one_in = 0
 
     def _delay_ms(self, kind: str) -> float:
@@ -53,8 +53,8 @@ class Messages:
         return True
 
     def _meet(self, fault: str) -> None:
-        self._trace.meet(fault)
-        self._trace.meet(TROUBLED)
+        self._trace.count_fault(fault)
+        self._trace.count_fault(TROUBLED)
 
     def _carry_checks(self, node: Node) -> None:
         transactions, timers = node.broker.transactions, node.broker.timers
@@ -80,7 +80,9 @@ class Messages:
         transactions.check = carried  # type: ignore[method-assign]
 
     def _carry_markers(self, node: Node) -> None:
-        """One that is lost, or whose answer is, is sent again, as by a sender that waits for an answer."""
+        """Deliver markers. A marker that is lost, or whose response is, is sent again, as by a sender that waits for a
+        response.
+        """
         sender, timers = node.broker.transactions.markers, node.broker.timers
         deliver = sender._deliver_one
 

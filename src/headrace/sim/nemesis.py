@@ -1,7 +1,7 @@
-"""What goes wrong in a run. The seed first draws which faults there are and how often, then when (swarm testing).
+"""Faults of a run. The seed first draws which faults exist and how often, then when they happen (swarm testing).
 
-A run with every fault at once would hide what only shows when some are absent, so each run has its own mixture, and a
-quarter of the runs have only few.
+A run with every fault at once would hide bugs that only appear when some are absent, so each run has its own mixture,
+and a quarter of the runs have only few.
 """
 
 import errno
@@ -37,7 +37,7 @@ FULL_DISK_FREE_BYTES_MAX = 20_000
 SELDOM_SLICED_EIGHTHS = 6
 FAILING_PATHS = ("__cluster_metadata", "checkpoint", "")
 MANDATORY_CUT_SHARE = (2, 7)
-"""Between these tenths of a run the power is cut once in any case; again until that tore something."""
+"""Between these tenths of a run the power is cut at least once, and again until a cut tore something."""
 
 METADATA_LOST = "metadata directory lost"
 
@@ -68,7 +68,7 @@ STRIKES = {
     "pause": _Rate(10_000, 40_000),
 }
 HABITS = ("short write", "cold read", "slices", "delays", "losses", "cut starts")
-"""What is not struck from time to time but is so throughout a run, at a rate."""
+"""Faults that do not strike at moments but apply throughout a run, at a rate."""
 
 MET = (
     "kill -9",
@@ -119,8 +119,9 @@ class Nemesis:
         torn: str,
         with_power_cuts: bool,
     ) -> None:
-        """`habits` are there in any case; a loss is `losses_factor` times as rare as its habit says; the power is cut
-        until `torn` was met. Without power cuts there are kills instead."""
+        """`habits` always apply; a loss is `losses_factor` times as rare as its habit; the power is cut until `torn`
+        was met. Without power cuts there are kills instead.
+        """
         self._torn = torn
         self._with_power_cuts = with_power_cuts
         self._context = context
@@ -139,7 +140,7 @@ class Nemesis:
         self._draw_swarm(entropy.branch("swarm"), habits)
         self._plan_mandatory_cut(duration_ms)
         operator.before_start = self._before_start
-        self._take_up_habits()
+        self._apply_habits()
 
     def _draw_swarm(self, entropy: SeededEntropy, habits: Sequence[str]) -> None:
         percent = PRESENT_PERCENT_WHEN_CALM if entropy.one_in(CALM_ONE_IN) else PRESENT_PERCENT
@@ -171,7 +172,7 @@ class Nemesis:
         heappush(self._later, (self._context.world.time.now_ms + delay_ms, self._sequence, call))
 
     def _plan_strike(self, name: str) -> None:
-        """Uniform up to twice the mean: bounded, so that a rare fault still comes within a run."""
+        """Draw uniformly up to twice the mean: bounded, so that a rare fault still happens within a run."""
         self._after(self._entropy.below(max(1, int(2 * self._rates[name]))), lambda: self._strike(name))
 
     def step(self) -> None:
@@ -204,10 +205,10 @@ class Nemesis:
         }[name]()
         self._plan_strike(name)
 
-    # Ends
+    # Kills and power cuts
 
     def _end(self, *, power: bool) -> None:
-        """At once, or at a disk call soon; of a machine that rests, only its power can go."""
+        """End the process at once, or at a disk call soon; if no process runs, only the power can be cut."""
         if self._context.virtual.node is None:
             if power:
                 self._operator.cut_power()
@@ -234,13 +235,13 @@ class Nemesis:
         self._context.disk_trouble = self._disk_is_failing()
         if self._healed:
             return
-        self._take_up_habits()
+        self._apply_habits()
         if "cut starts" in self._habits and self._entropy.one_in(self._habits["cut starts"] // 2):
             power = self._entropy.below(2) == 0 and self._with_power_cuts
             self._machine.cut_off_after(self._entropy.below(DISK_CALLS_OF_A_START_MAX), power=power)
 
-    def _take_up_habits(self) -> None:
-        """Helpers and network are new with every start; the disk stays."""
+    def _apply_habits(self) -> None:
+        """Apply the habits. Helper threads and network are new with every start; the disk stays."""
         habits = self._habits
         self._machine.disk.faults.short_writes_one_in = habits.get("short write", 0)
         self._machine.disk.faults.cold_reads_one_in = habits.get("cold read", 0)
@@ -261,9 +262,9 @@ class Nemesis:
         client = self._victim()
         if client is not None and client.connection is not None:
             if client.connection.wire.is_within_a_frame():
-                self._context.world.trace.meet("frame left unfinished")
+                self._context.world.trace.count_fault("frame left unfinished")
             client.connection.wire.reset()
-            self._context.world.trace.meet("connection reset")
+            self._context.world.trace.count_fault("connection reset")
 
     def _stall(self, fault: str, *, sending: bool = False, receiving: bool = False) -> None:
         client = self._victim()
@@ -271,7 +272,7 @@ class Nemesis:
             return
         wire = client.connection.wire
         wire.stall(sending=sending, receiving=receiving)
-        self._context.world.trace.meet(fault)
+        self._context.world.trace.count_fault(fault)
         self._after(self._entropy.below(STALL_MS_MAX), wire.stall)
 
     def _half_close(self) -> None:
@@ -279,7 +280,7 @@ class Nemesis:
         if client is not None and client.connection is not None and not client.silent:
             client.connection.wire.finish()
             client.silent = True
-            self._context.world.trace.meet("half-close")
+            self._context.world.trace.count_fault("half-close")
 
     # The disk
 
@@ -306,7 +307,7 @@ class Nemesis:
         self._after(REPAIR_MS_MIN + self._entropy.below(REPAIR_MS_MAX), self._repair_disk)
 
     def _repair_disk(self) -> None:
-        """Somebody replaces the cable or makes room, and starts the node again if a directory is offline."""
+        """Repair the disk or free space, and restart the node if a directory is offline."""
         disk = self._machine.disk
         disk.faults.heal()
         disk.capacity_bytes = self._capacity_bytes
@@ -326,24 +327,24 @@ class Nemesis:
         is_long = self._entropy.one_in(LONG_WALL_JUMP_ONE_IN)
         most_ms = LONG_WALL_JUMP_MS_MAX if is_long else WALL_JUMP_MS_MAX
         self._machine.clock.jump_wall(self._entropy.below(2 * most_ms) - most_ms)
-        self._context.world.trace.meet("wall clock jump")
+        self._context.world.trace.count_fault("wall clock jump")
 
     def _drift(self) -> None:
         clock = self._machine.clock
         clock.drift_wall(DRIFT_RATES[self._entropy.below(len(DRIFT_RATES))])
-        self._context.world.trace.meet("wall clock drift")
+        self._context.world.trace.count_fault("wall clock drift")
         self._after(self._entropy.below(DRIFT_MS_MAX), lambda: clock.drift_wall(1.0))
 
     def _pause(self) -> None:
         if self._context.virtual.node is not None:
             pause_ms = LONG_PAUSE_MS if self._entropy.one_in(LONG_PAUSE_ONE_IN) else self._entropy.below(PAUSE_MS_MAX)
             self._machine.paused_until_ms = self._context.world.time.now_ms + pause_ms
-            self._context.world.trace.meet("pause")
+            self._context.world.trace.count_fault("pause")
 
     # The end of all faults
 
     def heal(self) -> None:
-        """Everything works from now on; the node is started again if a directory is offline or a helper lost."""
+        """End all faults; the node is restarted if a directory is offline or a helper thread was lost."""
         self._healed = True
         self._later.clear()
         machine, world = self._machine, self._context.world

@@ -1,7 +1,7 @@
 """The Network port on virtual connections, and the client's end of them for tests.
 
-The `Fabric` is the one cable box of a world: it knows every listener and moves the bytes, a slice at a time. Each
-machine has a `VirtualNetwork` plugged into it. Tests connect with `Fabric.connect` and hold a `VirtualClient`.
+The `Fabric` connects a world: it knows every listener and moves the bytes, a slice at a time. Each machine has a
+`VirtualNetwork` attached to it. Tests connect with `Fabric.connect` and hold a `VirtualClient`.
 """
 
 import errno
@@ -26,14 +26,14 @@ MORE_FLAG = 0x8000
 SHORT_SENDS_ONE_IN = 4
 TO_THE_LISTENER = ">"
 EVENTS_MAX = 64
-"""Events one poll returns; what is left is still ready at the next."""
+"""Events that one poll returns; the others are still ready at the next."""
 
 
 def _error(code: int) -> OSError:
     return OSError(code, os.strerror(code))
 
 
-class Endpoint:
+class VirtualEndpoint:
     """One side of a connection: the stream it reads and the stream it writes."""
 
     __slots__ = ("incoming", "name", "outgoing")
@@ -48,7 +48,7 @@ class Endpoint:
         self.outgoing.reset()
 
     def leave(self) -> None:
-        """Close this side: what was sent still arrives, what the other side sends meets a reset."""
+        """Close this side: sent bytes still arrive; bytes from the other side cause a reset."""
         self.outgoing.finished = True
         self.incoming.reset()
 
@@ -56,7 +56,7 @@ class Endpoint:
 class VirtualTransport:
     __slots__ = ("_disk", "_endpoint", "_entropy", "_network", "_open", "peer_address", "token")
 
-    def __init__(self, network: "VirtualNetwork", token: Token, endpoint: Endpoint) -> None:
+    def __init__(self, network: "VirtualNetwork", token: Token, endpoint: VirtualEndpoint) -> None:
         self.token = token
         self.peer_address = endpoint.name
         self._network = network
@@ -97,14 +97,16 @@ class VirtualTransport:
             self._endpoint.leave()
 
     def ready(self, *, hangup: bool = False) -> int:
-        """A peer that closed shows as the end of the stream; only a reset is BROKEN before a send has met it."""
+        """Return the readiness. A closed peer shows as the end of the stream; only a reset is BROKEN before a send has
+        failed.
+        """
         incoming, outgoing = self._endpoint.incoming, self._endpoint.outgoing
         if incoming.is_reset or (hangup and incoming.end_is_here()):
             return READABLE | WRITABLE | BROKEN
         events = READABLE if incoming.waiting() or incoming.at_end() else 0
         return events | (WRITABLE if outgoing.is_reset or outgoing.room() > 0 else 0)
 
-    def _living(self) -> Endpoint:
+    def _living(self) -> VirtualEndpoint:
         if not self._open:
             raise _error(errno.EBADF)
         return self._endpoint
@@ -130,7 +132,7 @@ class VirtualListener:
         self.token = token
         self.host = host
         self.port = port
-        self.backlog: deque[Endpoint] = deque()
+        self.backlog: deque[VirtualEndpoint] = deque()
 
     def accept(self) -> Transport | None:
         return self._network.accept_from(self)
@@ -152,7 +154,7 @@ class VirtualClient:
 
     __slots__ = ("_endpoint", "received")
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: VirtualEndpoint) -> None:
         self._endpoint = endpoint
         self.received = bytearray()
 
@@ -161,8 +163,8 @@ class VirtualClient:
             raise _error(errno.EPIPE)
         self._endpoint.outgoing.put(payload)
 
-    def has_news(self) -> bool:
-        """Whether anything has arrived that was not received yet."""
+    def has_unread(self) -> bool:
+        """Return whether anything has arrived that was not received yet."""
         return self._endpoint.incoming.waiting() > 0
 
     def receive(self) -> bytearray:
@@ -172,21 +174,21 @@ class VirtualClient:
         return self.received
 
     def is_closed(self) -> bool:
-        """Whether the node has closed or reset the connection and all it sent was received."""
+        """Return whether the node has closed or reset the connection and all its bytes were received."""
         incoming = self._endpoint.incoming
         return incoming.is_reset or incoming.at_end()
 
     def stall(self, *, sending: bool = False, receiving: bool = False) -> None:
-        """Hold back the bytes of the named directions from now on; no argument lets both go."""
+        """Hold back the bytes of the named directions from now on; no argument releases both."""
         self._endpoint.outgoing.stalled = sending
         self._endpoint.incoming.stalled = receiving
 
     def finish(self) -> None:
-        """Send no more, but go on reading (half-close)."""
+        """Send no more, but continue to read (half-close)."""
         self._endpoint.outgoing.finished = True
 
     def is_within_a_frame(self) -> bool:
-        """Whether the node has received the begin of something that was sent at once, and not its end."""
+        """Return whether the node has received the beginning, but not the end, of bytes that were sent at once."""
         return self._endpoint.outgoing.is_within_a_frame()
 
     def close(self) -> None:
@@ -201,7 +203,7 @@ class Fabric:
         self._entropy = entropy
         self.trace = trace
         self.whole_eighths = WHOLE_EIGHTHS
-        """How many of eight deliveries are not sliced."""
+        """The number out of eight deliveries that are not sliced."""
         self._listeners: dict[tuple[str, int], VirtualListener] = {}
         self._streams: list[tuple[str, Stream]] = []
         self._connections = 0
@@ -218,7 +220,7 @@ class Fabric:
         self._listeners[key] = listener
 
     def remove(self, listener: VirtualListener) -> None:
-        """May come twice; by then the address may belong to another."""
+        """Remove a listener. This may be called twice; by then the address may belong to another listener."""
         key = (listener.host, listener.port)
         if self._listeners.get(key) is listener:
             del self._listeners[key]
@@ -227,8 +229,8 @@ class Fabric:
     def connect(self, host: str, port: int, *, from_host: str = LOOPBACK) -> VirtualClient:
         return VirtualClient(self.join(host, port, from_host=from_host))
 
-    def join(self, host: str, port: int, *, from_host: str = LOOPBACK) -> Endpoint:
-        """The calling side of a new connection; the other side waits in the listener's backlog."""
+    def join(self, host: str, port: int, *, from_host: str = LOOPBACK) -> VirtualEndpoint:
+        """Return the calling side of a new connection; the other side waits in the listener's backlog."""
         listener = self._listeners.get((host, port))
         if listener is None or len(listener.backlog) >= BACKLOG_CONNECTIONS_MAX:
             raise _error(errno.ECONNREFUSED)
@@ -236,20 +238,20 @@ class Fabric:
         self._connections += 1
         there, back = Stream(), Stream()
         self._streams += [(f"{number}{TO_THE_LISTENER}", there), (f"{number}<", back)]
-        listener.backlog.append(Endpoint(f"{from_host}:{number}", there, back))
+        listener.backlog.append(VirtualEndpoint(f"{from_host}:{number}", there, back))
         self.trace.record(f"network connect {number} {host}:{port}")
-        return Endpoint(f"{host}:{port}", back, there)
+        return VirtualEndpoint(f"{host}:{port}", back, there)
 
     def deliver(self) -> None:
-        """Move a drawn slice of every stream that has bytes under way."""
+        """Move a drawn slice of every stream that has bytes in flight."""
         some_ended = False
         for name, stream in self._streams:
-            if not stream.on_the_way:  # most of them, at most times
+            if not stream.on_the_way:  # most of them, most of the time
                 some_ended = some_ended or stream.finished
             elif delivered := stream.deliver(self._entropy, self.whole_eighths):
                 self.trace.record(f"network {name} {len(delivered)} {zlib.crc32(delivered):08x}")
                 if name[-1] == TO_THE_LISTENER and stream.is_within_a_frame():
-                    self.trace.meet("frame cut in the middle")
+                    self.trace.count_fault("frame cut in the middle")
         if some_ended:
             self._streams = [(name, stream) for name, stream in self._streams if not stream.at_end()]
 
@@ -258,7 +260,7 @@ class Fabric:
 
 
 class VirtualNetwork:
-    """One machine's socket calls. `poll` never waits: virtual time moves only between turns."""
+    """One machine's socket calls. `poll` never waits: virtual time advances only between turns."""
 
     more = MORE_FLAG
 
@@ -268,7 +270,7 @@ class VirtualNetwork:
         self.entropy = entropy
         self._sources: dict[int, VirtualListener | VirtualTransport] = {}
         self._interests: dict[int, int] = {}
-        self._endpoints: list[Endpoint] = []
+        self._endpoints: list[VirtualEndpoint] = []
         self._next_token = FIRST_TOKEN
         self._accept_failures: deque[int] = deque()
 
@@ -304,7 +306,7 @@ class VirtualNetwork:
             events[last], events[other] = events[other], events[last]
 
     def wake(self) -> None:
-        """Nothing waits, so nothing is woken."""
+        """Do nothing: nothing waits."""
 
     def close(self) -> None:
         self._interests.clear()
@@ -312,14 +314,14 @@ class VirtualNetwork:
             source.close()
 
     def kill(self) -> None:
-        """The process is gone, and its listeners are; what it sent before still arrives."""
+        """End the process and its listeners; bytes it sent before still arrive."""
         for source in list(self._sources.values()):
             if isinstance(source, VirtualListener):
                 source.reset()
         self.close()
 
     def lose_power(self) -> None:
-        """The whole machine is gone, with every connection it ever had: what was on its way is not."""
+        """End the whole machine with all its connections: bytes in flight are lost."""
         self.kill()
         for endpoint in self._endpoints:
             endpoint.reset()
@@ -332,7 +334,7 @@ class VirtualNetwork:
         if not listener.backlog:
             return None
         if self._accept_failures:
-            self._fabric.trace.meet("accept refused")
+            self._fabric.trace.count_fault("accept refused")
             raise _error(self._accept_failures.popleft())
         return self._transport(listener.backlog.popleft())
 
@@ -344,7 +346,7 @@ class VirtualNetwork:
         assert token not in self._interests, "a token is forgotten before it is closed"
         self._sources.pop(token, None)
 
-    def _transport(self, endpoint: Endpoint) -> VirtualTransport:
+    def _transport(self, endpoint: VirtualEndpoint) -> VirtualTransport:
         transport = VirtualTransport(self, self._new_token(), endpoint)
         self._sources[transport.token] = transport
         self._endpoints.append(endpoint)

@@ -1,4 +1,4 @@
-"""A whole node on a virtual machine: started, stopped, ended by force and started again."""
+"""A whole node on a virtual machine: started, stopped, killed and started again."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from headrace.broker.node import Node
 from headrace.model.configs.values import BrokerConfig
 from headrace.ports.bundle import Ports
 from headrace.sim.messages import Messages
-from headrace.sim.world import Machine, World
+from headrace.sim.world import VirtualMachine, World
 
 HOST, PORT = "node", 9092
 SETTINGS = {
@@ -29,7 +29,7 @@ class VirtualNode:
 
     @property
     def node(self) -> Node | None:
-        """The running node, if there is one."""
+        """Return the running node, if there is one."""
         node = self.machine.node
         assert node is None or isinstance(node, Node)
         return node
@@ -37,12 +37,12 @@ class VirtualNode:
     @property
     def running(self) -> Node:
         node = self.node
-        assert node is not None, "the node does not run"
+        assert node is not None, "the node is not running"
         return node
 
     @property
     def serves(self) -> bool:
-        """Whether it lets clients in and has its turns."""
+        """Return whether it accepts clients and has its turns."""
         node = self.node
         if node is None or not node.ready or node.stopping or node.failed:
             return False
@@ -51,7 +51,7 @@ class VirtualNode:
     # Starting
 
     def start(self) -> None:
-        """Start the process. An armed end may come meanwhile; an OSError is a start that the disk refused."""
+        """Start the process. A planned kill may come meanwhile; an OSError means that the disk refused the start."""
         try:
             self.machine.run(lambda: self.machine.boot(self._compose))
         except BaseException:
@@ -59,16 +59,16 @@ class VirtualNode:
             raise
 
     def boots(self) -> bool:
-        """Start the node and wait until it is ready; False if an armed end came before."""
+        """Start the node and wait until it is ready; return False if a planned kill came before."""
         self.start()
         self.world.run_until(lambda: self.node is None or self.node.ready)
         self.machine.disk.on_operation = None
         return self.node is not None
 
     def boot(self) -> None:
-        assert self.boots(), "nothing was armed that could end it"
+        assert self.boots(), "no kill was planned"
 
-    def _compose(self, machine: Machine) -> Node:
+    def _compose(self, machine: VirtualMachine) -> Node:
         ports = Ports(machine.clock, machine.disk, machine.network, machine.entropy, machine.spawner)
         node = Node(self.config, ports, write_log=self._say)
         node.loop.strict = True
@@ -76,13 +76,13 @@ class VirtualNode:
         return node
 
     def _say(self, lines: str) -> None:
-        """Only the first line: a traceback names folders, which differ from machine to machine."""
+        """Record only the first line: a traceback names folders, which differ between machines."""
         self.world.trace.record(f"node says {lines.splitlines()[0]}")
 
     # Stopping
 
     def finish_stop(self) -> None:
-        """The end of a clean stop, which `begin_stop` of the node began; an armed end may come before it is done."""
+        """Complete a clean stop that `begin_stop` of the node began; a planned kill may come before it is done."""
         self.machine.run(self._close)
 
     def _close(self) -> None:
@@ -94,7 +94,7 @@ class VirtualNode:
         self.machine.stopped()
 
     def stop(self) -> None:
-        """A clean stop, as SIGTERM does it."""
+        """Stop cleanly, as on SIGTERM."""
         node = self.running
         node.begin_stop()
         self.world.run_until(lambda: node.drained)

@@ -1,4 +1,4 @@
-"""Who starts the node again whenever it has ended, however it ended, and looks at it after every turn."""
+"""Restart the node whenever it has ended, for any reason, and check it after every turn."""
 
 from collections.abc import Callable
 
@@ -10,11 +10,12 @@ from headrace.sim.entropy import SeededEntropy
 
 DOWN_MS_MAX = 1_500
 START_MS_MAX = 30_000
-"""A node that is not ready after so long, of which it was not stopped by a signal, is ended and started again; it
-must have an excuse."""
+"""A node that is not ready after this time, without being paused by a signal, is killed and restarted; it must have an
+excuse.
+"""
 STARTS_REFUSED_MAX = 40
 
-NO_HAND_WORK = "a restart needs no hand work"
+NO_HAND_WORK = "a restart needs no manual work"
 NO_CRASH = "the node does not crash"
 
 
@@ -29,23 +30,23 @@ class Operator:
         self._refusals = 0
         self._ready_seen = False
         self.before_start: Callable[[], None] = lambda: None
-        """Called when helpers and network are fresh; may arm an end that comes during the start."""
+        """Called when helper threads and network are new; may plan a kill during the start."""
         self.restarts = 0
 
     @property
     def _now_ms(self) -> float:
         return self._context.world.time.now_ms
 
-    # Ends
+    # Kills and power cuts
 
     def kill(self) -> None:
-        self._context.world.trace.meet("kill -9")
+        self._context.world.trace.count_fault("kill -9")
         self._virtual.machine.kill()
         self._rest()
 
     def cut_power(self) -> None:
-        """Also of a machine whose node has ended before."""
-        self._context.world.trace.meet("power cut")
+        """Cut the power, also of a machine whose node has ended before."""
+        self._context.world.trace.count_fault("power cut")
         self._virtual.machine.cut_power()
         self._rest()
 
@@ -63,16 +64,16 @@ class Operator:
     # The turn
 
     def step(self) -> None:
-        """Before a turn: see in what state the node is, and do what an operator or a supervisor would."""
+        """Before a turn: check the state of the node, and act as an operator or a supervisor would."""
         node = self._virtual.node
         if node is None:
             if self._invariants is not None:
-                self._context.world.trace.meet("end at a disk call")
+                self._context.world.trace.count_fault("end at a disk call")
                 self._rest()
             if self._now_ms >= self._start_at_ms:
                 self._start()
         elif node.failed:
-            self._context.world.trace.meet("metadata directory lost")
+            self._context.world.trace.count_fault("metadata directory lost")
             self._end_failed(node)
         elif node.stopping:
             if node.drained or self._now_ms >= self._deadline_ms:
@@ -83,7 +84,7 @@ class Operator:
             self._give_up_starting()
 
     def check(self) -> None:
-        """After a turn."""
+        """Check the node after a turn."""
         node = self._virtual.node
         if node is None or not node.ready or self._invariants is None:
             return
@@ -103,7 +104,7 @@ class Operator:
             return
         node = self._virtual.node
         if node is None:
-            self._context.world.trace.meet("end during a start")
+            self._context.world.trace.count_fault("end during a start")
             self._rest()
             return
         self.restarts += 1
@@ -111,7 +112,7 @@ class Operator:
         self._deadline_ms = self._now_ms + START_MS_MAX
 
     def start_refused(self, error: OSError) -> None:
-        """The disk failed while the node was starting: the process ends, and is started again later."""
+        """Handle a disk failure during the start: the process ends, and is started again later."""
         self._context.world.trace.record(f"operator sees a start refused: {type(error).__name__}")
         self._refusals += 1
         if not self._context.disk_trouble or self._refusals > STARTS_REFUSED_MAX:
@@ -134,7 +135,7 @@ class Operator:
         whole = not self._context.disk_trouble
         self._close()
         if whole and not self._virtual.machine.cut_off:
-            self._context.world.trace.meet("clean stop")
+            self._context.world.trace.count_fault("clean stop")
             for topic in self._context.histories.topics.values():
                 for partition in topic.partitions:
                     partition.closed_cleanly()

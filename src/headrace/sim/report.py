@@ -1,4 +1,4 @@
-"""What many seeds have shown: which failed, which were hard enough to count, and which faults they met."""
+"""Report on many seeds: failures, runs that were hard enough to count, and the faults that happened."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ from headrace.sim.run import SCENARIOS, SeedResult
 from headrace.sim.scenarios.scenario import Scenario
 
 MET_PERCENT_MIN = 5
-"""A fault that fewer seeds meet is not tested, whatever the runs say."""
+"""A fault that fewer seeds meet is not tested, whatever the runs show."""
 SEEDS_TO_JUDGE_MIN = 30
-"""Of fewer seeds the shares say nothing."""
+"""With fewer seeds the shares prove nothing."""
 
 
 def faults_of(scenarios: Sequence[type[Scenario]]) -> list[str]:
-    """All that these scenarios can meet."""
+    """Return all faults that these scenarios can meet."""
     met = dict.fromkeys((*MET, *(fault for scenario in scenarios for fault in scenario.met)))
     return [fault for fault in met if any(fault not in scenario.unmet for scenario in scenarios)]
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SeedsReport:
     results: Sequence[SeedResult]
 
     @property
@@ -29,7 +29,7 @@ class Report:
 
     @property
     def uncounted(self) -> list[SeedResult]:
-        """Passed, but without a restart, a torn page, a cut frame, or enough that was done."""
+        """Return seeds that passed without a restart, a torn page, a cut frame, or enough progress."""
         return [result for result in self.results if result.ok and not result.counts]
 
     @property
@@ -42,7 +42,7 @@ class Report:
 
     @property
     def minutes(self) -> float:
-        """Virtual ones."""
+        """Return virtual minutes."""
         return sum(result.minutes for result in self.results)
 
     @property
@@ -50,15 +50,15 @@ class Report:
         return [SCENARIOS[name] for name in dict.fromkeys(result.scenario for result in self.results)]
 
     def met(self) -> dict[str, int]:
-        """How many seeds met each fault."""
+        """Return the number of seeds that met each fault."""
         return {fault: sum(result.met[fault] > 0 for result in self.results) for fault in faults_of(self.scenarios)}
 
     def times(self, fault: str) -> int:
-        """How often all seeds together met it."""
+        """Return how often all seeds together met each fault."""
         return sum(result.met[fault] for result in self.results)
 
     def rare(self) -> list[str]:
-        """Faults that too few seeds met."""
+        """Return faults that too few seeds met."""
         if len(self.results) < SEEDS_TO_JUDGE_MIN:
             return []
         enough = len(self.results) * MET_PERCENT_MIN / 100
@@ -70,7 +70,7 @@ class Report:
 
 
 def failure_text(result: SeedResult) -> str:
-    """Everything that somebody needs who is to find out why."""
+    """Return everything needed to find the cause."""
     lines = [
         f"seed {result.seed} failed; the last {len(result.tail)} events:",
         *(f"  {line}" for line in result.tail),

@@ -1,7 +1,7 @@
 """One run of the simulator: from a seed to a trace hash, or to the promise that was broken.
 
-The seed draws the settings, the topics, the clients and the faults. Under faults the clients work for the asked time;
-then everything is healed, all must make progress, and what is there is held against what was promised.
+The seed draws the settings, the topics, the clients and the faults. Under faults the clients work for the given time;
+then everything is healed, all clients must make progress, and the result is compared with the promises.
 """
 
 import traceback
@@ -30,7 +30,7 @@ SCENARIOS: dict[str, type[Scenario]] = {
 MINUTE_MS = 60_000
 MINUTES = 1.0
 STEP_MS_MAX = 80
-"""Turns of a run are rarer than real ones, so that minutes of timers, pauses and retention fit into few of them."""
+"""Turns of a run are rarer than real ones, so that minutes of timers, pauses and retention need few of them."""
 PROGRESS_MS_MAX = 30_000
 TAIL_LINES = 50
 
@@ -49,11 +49,11 @@ class SeedResult:
     restarts: int
     met: Counter[str] = field(default_factory=Counter)
     must_meet: tuple[str, ...]
-    """What its scenario asks of a run that counts."""
+    """Faults and events that its scenario requires of a run that counts."""
     violation: str = ""
     """The promise that was broken and how, or nothing."""
     tail: tuple[str, ...] = ()
-    """The last events of a run that failed."""
+    """The last events of a failed run."""
 
     @property
     def ok(self) -> bool:
@@ -61,7 +61,7 @@ class SeedResult:
 
     @property
     def counts(self) -> bool:
-        """Whether the run was hard enough to prove anything."""
+        """Return whether the run was hard enough to prove anything."""
         needed = ("frame cut in the middle", *self.must_meet)
         enough = self.progress >= SCENARIOS[self.scenario].progress_min
         return self.restarts > 1 and all(self.met[fault] for fault in needed) and enough
@@ -84,8 +84,8 @@ def run_seed(
     minutes: float = MINUTES,
     show: Callable[[str], object] | None = None,
 ) -> SeedResult:
-    """Carry out the run of one seed; `show` gets every event as it happens."""
-    run = Run(seed, SCENARIOS[scenario](), duration_ms=minutes * MINUTE_MS)
+    """Run one seed; `show` gets every event as it happens."""
+    run = SimulationRun(seed, SCENARIOS[scenario](), duration_ms=minutes * MINUTE_MS)
     run.world.trace.show = show
     violation = ""
     try:
@@ -112,7 +112,7 @@ def run_seed(
     )
 
 
-class Run:
+class SimulationRun:
     def __init__(self, seed: int, scenario: Scenario, *, duration_ms: float) -> None:
         self.world = World(seed)
         self.world.step_ms_max = STEP_MS_MAX
@@ -122,7 +122,7 @@ class Run:
         self._virtual = VirtualNode(self.world, scenario.settings(draws))
         self.context = RunContext(self.world, self._virtual, scenario.plans(draws))
         self.operator = Operator(self.context, self.world.entropy.branch("operator"))
-        self._victims = scenario.cast(self.context, draws)
+        self._victims = scenario.clients(self.context, draws)
         self._clients = [*self._victims, Canary(self.context)]
 
     def carry_out(self) -> None:
@@ -143,7 +143,7 @@ class Run:
             nemesis.step()
             self._step()
         nemesis.heal()
-        self._make_up_for_outages()
+        self._catch_up_after_outages()
         self._await_progress()
         self._settle()
         self.scenario.audit(self.context)
@@ -152,12 +152,12 @@ class Run:
     # Phases
 
     def _open(self) -> None:
-        """A first start without faults, and the topics."""
+        """Start for the first time, without faults, and create the topics."""
         self._run_until(lambda: self._virtual.serves, "the first start fails")
         self.scenario.open(self.context)
 
-    def _make_up_for_outages(self) -> None:
-        """Go on until there are enough batches to prove anything, if the faults left too few."""
+    def _catch_up_after_outages(self) -> None:
+        """Continue until there are enough batches to prove anything, if the faults left too few."""
         self._run_until(lambda: self._virtual.serves, "the node does not serve")
         progress_min = self.scenario.progress_min * min(1.0, self._duration_ms / MINUTE_MS)
         end_ms = self.world.time.now_ms + self._duration_ms
@@ -176,15 +176,15 @@ class Run:
         self._run_until(progressed, lambda: f"{', '.join(client.name for client in waiting)} got nowhere")
 
     def _settle(self) -> None:
-        """Nobody begins anything new; what is under way ends."""
+        """Let clients begin nothing new and wait until their requests have ended."""
         for client in self._clients:
             client.stopped = True
-        self._run_until(lambda: all(client.settled for client in self._clients), "what is under way does not end")
+        self._run_until(lambda: all(client.settled for client in self._clients), "requests in progress do not end")
         for client in self._clients:
             client.drop()
 
     def _cut_once_more(self) -> None:
-        """The last power cut comes without warning; the start after it must find everything that was synced."""
+        """Cut the power a last time without warning; the start after it must find everything that was synced."""
         if self.scenario.with_power_cuts:
             self.operator.cut_power()
         else:
@@ -210,7 +210,7 @@ class Run:
             self.scenario.check(self.context, self._virtual.running)
 
     def _run_until(self, reached: Callable[[], bool], otherwise: str | Callable[[], str]) -> None:
-        """`otherwise` says what is so when it was not reached in time."""
+        """Run turns until the condition holds; `otherwise` is the violation if it does not in time."""
         deadline_ms = self.world.time.now_ms + PROGRESS_MS_MAX
         while not reached():
             if self.world.time.now_ms >= deadline_ms:

@@ -19,7 +19,7 @@ LATER_ANSWERS = {
     "read of cold pages": ("read_ahead",),
     "offset by time": ("TimeSearch",),
 }
-"""What clients wait for, and parts of the names of the operations that answer it in a later turn."""
+"""Responses that come in a later turn, with parts of the names of the operations that produce them."""
 OTHER_WORK = "other work"
 SWAP = "swap_work"
 """Part of the name of the operation that ends a compaction."""
@@ -36,7 +36,7 @@ class _Work:
     completed: Callable[[Any, BaseException | None], None]
     turns_left: int
     runs_first: bool
-    """Whether it acts on the disk when it starts or only when it ends: a power cut between tells them apart."""
+    """Whether it acts on the disk when it starts or only when it ends: a power cut between makes the difference."""
     injected: BaseException | None
     lost: bool
     result: Any = None
@@ -59,7 +59,7 @@ class VirtualSpawner:
     """`delay_turns_max` 0 runs an operation at once; its completion still waits for `run_completions`.
 
     `long_delays_one_in` and `losses_one_in` are rates (0: never): of operations that take up to 200 turns, and of
-    those that somebody waits for whose completion never comes.
+    awaited operations whose completion never comes.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class VirtualSpawner:
         *,
         bytes_per_second: float,
     ) -> VirtualJob:
-        """The job's steps are done in later turns, a few each; the rate is the real world's."""
+        """Start a job; its steps run in later turns, a few each; the rate is that of the real spawner."""
         return self._jobs.start(_name(job), job, each, completed)
 
     def in_flight(self) -> int:
@@ -147,11 +147,11 @@ class VirtualSpawner:
 
     @property
     def lost(self) -> int:
-        """Completions that never came."""
+        """Return the completions that never came."""
         return self._lost
 
     def close(self) -> None:
-        """The running ones end on the disk, as joined threads would; nothing is told of it."""
+        """Let the running operations end on the disk, as joined threads would, without completions."""
         for work in self._running:
             if not work.has_run:
                 work.run()
@@ -160,30 +160,30 @@ class VirtualSpawner:
         self._jobs.kill()
 
     def kill(self) -> None:
-        """The process is gone: what has not run yet never does."""
+        """End the process: operations that have not run yet never do."""
         self._jobs.kill()
         self._queued.clear()
         self._running.clear()
 
-    # What tests put in; a name matches where it is part of the operation's qualified name
+    # Faults that tests inject; a name matches if it is part of the operation's qualified name
 
     def fail_next(self, error: BaseException, *, name_contains: str = "") -> None:
-        """The next matching operation does not run and ends with `error`."""
+        """Let the next matching operation fail with `error` without running."""
         self._failures.append((name_contains, error))
 
     def lose_next(self, *, name_contains: str = "") -> None:
-        """The next matching operation runs, but its completion never comes."""
+        """Run the next matching operation, but never call its completion."""
         self._losses.append(name_contains)
 
     def hold(self, *, name_contains: str = "") -> None:
-        """Matching operations do not end until `release`; they keep no helper from other work."""
+        """Keep matching operations from ending until `release`; they do not block helper threads."""
         self._held.append(name_contains)
 
     def release(self) -> None:
         self._held.clear()
 
     def heal(self) -> None:
-        """Nothing is late or lost from now on, also of what is under way."""
+        """End all delays and losses, also of operations in progress."""
         self.long_delays_one_in = self.losses_one_in = 0
         for work in (*self._running, *self._queued):
             work.lost = False
@@ -193,13 +193,15 @@ class VirtualSpawner:
         return [work.name for work in (*self._running, *self._queued)]
 
     def holds_a_commit(self) -> bool:
-        """Whether metadata waits for a helper."""
+        """Return whether a metadata commit waits for a helper thread."""
         return any(_kind(name) == METADATA_COMMIT for name in self.waiting_names())
 
-    # Inside
+    # Internals
 
     def _start(self) -> None:
-        """As many of each lane as it has helpers, in the order in which they came: so many may overtake one another."""
+        """Start as many operations of each lane as it has helper threads, in order of arrival: that many may overtake
+        one another.
+        """
         free = dict(LANE_HELPERS)
         for work in self._running:
             free[work.lane] -= not self._is_held(work)
@@ -219,12 +221,12 @@ class VirtualSpawner:
             work.run()
         if work.lost:
             self._lost += 1
-            self._trace.meet(f"{_kind(work.name)} lost")
+            self._trace.count_fault(f"{_kind(work.name)} lost")
             self._trace.record(f"spawner lost {work.name}")
             return
         self._trace.record(f"spawner ended {work.name} {type(work.failure).__name__}")
         if SWAP in work.name and work.failure is None:
-            self._trace.meet(CLEANED)
+            self._trace.count_fault(CLEANED)
         work.completed(work.result, work.failure)
 
     def _is_held(self, work: _Work) -> bool:
@@ -232,7 +234,7 @@ class VirtualSpawner:
 
     def _drawn_delay(self, name: str) -> int:
         if self._entropy.one_in(self.long_delays_one_in):
-            self._trace.meet(f"{_kind(name)} delayed")
+            self._trace.count_fault(f"{_kind(name)} delayed")
             return self._entropy.below(LONG_DELAY_TURNS_MAX + 1)
         return self._entropy.below(self.delay_turns_max + 1)
 

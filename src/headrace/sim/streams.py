@@ -1,19 +1,21 @@
-"""One direction of a virtual connection: bytes in order, cut into slices as the seed draws."""
+"""One direction of a virtual connection: ordered bytes, delivered in slices as the seed draws."""
 
 from collections import deque
 
 from headrace.sim.entropy import SeededEntropy
 
 WINDOW_BYTES_MAX = 256 * 1024
-"""How much a writer may have under way before it would block."""
+"""Bytes that a writer may have in flight before it would block."""
 TINY_SLICE_BYTES_MAX = 16
 EIGHTHS = 8
 WHOLE_EIGHTHS = 4
-"""How many of eight deliveries bring everything; the others a tiny slice, any slice, or nothing yet."""
+"""The number out of eight deliveries that bring everything; the others bring a tiny slice, any slice, or nothing
+yet.
+"""
 
 
 class Stream:
-    """The writer puts bytes on the way, `deliver` lets some arrive, the reader takes what has arrived."""
+    """The writer sends bytes, `deliver` lets some arrive, the reader takes those that have arrived."""
 
     __slots__ = (
         "_arrived",
@@ -38,7 +40,7 @@ class Stream:
         """The writer sends no more (FIN)."""
         self.is_reset = False
         self.stalled = False
-        """Nothing arrives while it is set: a clogged link or a reader that does not read."""
+        """Nothing arrives while this is set: a blocked link or a reader that does not read."""
 
     def room(self) -> int:
         return WINDOW_BYTES_MAX - len(self.on_the_way) - len(self._arrived)
@@ -61,14 +63,14 @@ class Stream:
         return self.finished and not self.on_the_way and not self._arrived
 
     def end_is_here(self) -> bool:
-        """Whether the end has arrived, though what came before it may not have been taken."""
+        """Return whether the end has arrived, although earlier bytes may not have been read."""
         return self.finished and not self.on_the_way
 
     def is_moving(self) -> bool:
         return bool(self.on_the_way) and not self.stalled
 
     def is_within_a_frame(self) -> bool:
-        """Whether what has arrived ends inside of what was put at once."""
+        """Return whether the arrived bytes end inside of bytes that were sent at once."""
         return self._frame_start < self._delivered
 
     def reset(self) -> None:
@@ -78,7 +80,7 @@ class Stream:
         self.is_reset = True
 
     def deliver(self, entropy: SeededEntropy, whole_eighths: int = WHOLE_EIGHTHS) -> bytes:
-        """Let a slice arrive, perhaps an empty one; what it was, for the trace."""
+        """Deliver a slice, perhaps an empty one; return its description for the trace."""
         if not self.is_moving():
             return b""
         length = _drawn_slice_length(len(self.on_the_way), entropy, whole_eighths)

@@ -1,4 +1,4 @@
-"""What happened in a run: one line per event, chained into a hash that two equal runs share, and a tally of faults."""
+"""The trace of a run: one line per event, chained into a hash that equal runs share, and counts of faults."""
 
 import hashlib
 from collections import Counter, deque
@@ -16,7 +16,7 @@ class Trace:
         self.tail: deque[str] = deque(maxlen=TAIL_LINES_MAX)
         """The last lines, for the report of a failed run."""
         self.met: Counter[str] = Counter()
-        """How often each fault really happened, which is another thing than being planned."""
+        """How often each fault actually happened, which may differ from the plan."""
         self.show: Callable[[str], object] | None = None
 
     def record(self, line: str) -> None:
@@ -26,7 +26,7 @@ class Trace:
         if self.show is not None:
             self.show(line)
 
-    def meet(self, fault: str, times: int = 1) -> None:
+    def count_fault(self, fault: str, times: int = 1) -> None:
         self.met[fault] += times
 
     @property

@@ -1,4 +1,4 @@
-"""A world of machines grown from one seed, driven step by step."""
+"""A world of virtual machines, created from one seed and driven step by step."""
 
 import functools
 from collections.abc import Callable
@@ -15,25 +15,25 @@ STEP_MS_MAX = 5
 STEPS_MAX = 20_000
 
 
-class Turning(Protocol):
-    """What a machine runs: a node that does one turn of its loop when told to."""
+class TurningNode(Protocol):
+    """What a machine runs: a node that does one turn of its loop per call."""
 
     def turn(self, timeout_ms: float = 0.0) -> object: ...
 
 
-NodeT = TypeVar("NodeT", bound=Turning)
+NodeT = TypeVar("NodeT", bound=TurningNode)
 
 
 class RunTooLong(AssertionError):
-    """The awaited state did not come within the limit of steps."""
+    """The awaited state was not reached within the limit of steps."""
 
 
 class CutOff(BaseException):
-    """The process ends here, between two disk calls. A BaseException, so that nothing in the node can catch it."""
+    """Ends the process here, between two disk calls. A BaseException, so that nothing in the node can catch it."""
 
 
-class Machine:
-    """One computer: its disk and clock stay; the process, its sockets and its helpers come and go."""
+class VirtualMachine:
+    """One computer: its disk and clock persist; the process, its sockets and its helper threads come and go."""
 
     def __init__(self, world: "World", name: str, *, capacity_bytes: int) -> None:
         self._world = world
@@ -45,14 +45,14 @@ class Machine:
         self.clock = VirtualClock(world.time)
         self.network: VirtualNetwork
         self.spawner: VirtualSpawner
-        self.node: Turning | None = None
+        self.node: TurningNode | None = None
         self.paused_until_ms = 0.0
-        """The process is stopped (SIGSTOP) so long: time passes and bytes arrive, but it has no turns."""
+        """The process is paused (SIGSTOP) for this long: time passes and bytes arrive, but it has no turns."""
         self.cut_off = False
-        """Whether the last process was ended by an armed end."""
+        """Whether the last process was ended by a planned kill."""
         self._end = self.cut_power
         self._networks: list[VirtualNetwork] = []
-        """Of every process so far: what one that was killed has sent may still be on its way."""
+        """Networks of every process so far: bytes that a killed one has sent may still be in flight."""
         self._plug_in()
 
     def _plug_in(self) -> None:
@@ -63,7 +63,7 @@ class Machine:
             boot.branch("spawner"), self._world.trace, now_ms=lambda: self.clock.monotonic_ms()
         )
 
-    def boot(self, start: Callable[["Machine"], NodeT]) -> NodeT:
+    def boot(self, start: Callable[["VirtualMachine"], NodeT]) -> NodeT:
         """Start a process: `start` composes a node from this machine's ports."""
         assert self.node is None, f"{self.name} runs already"
         self.boots += 1
@@ -74,7 +74,7 @@ class Machine:
         return node
 
     def cut_off_after(self, disk_calls: int, *, power: bool) -> None:
-        """Arm the end: after so many more disk calls the power goes, or else only the process is killed."""
+        """Plan the end: after this many more disk calls the power is cut, or only the process is killed."""
         left = disk_calls
 
         def count(_operation: str, _path: str) -> None:
@@ -87,7 +87,7 @@ class Machine:
         self._end = self.cut_power if power else self.kill
 
     def run(self, action: Callable[[], object]) -> None:
-        """Let the process do something; if the armed end comes meanwhile, that is the end."""
+        """Let the process run something; a planned kill ends it."""
         try:
             action()
         except CutOff:
@@ -95,14 +95,14 @@ class Machine:
             self._end()
 
     def stopped(self) -> None:
-        """The node has closed itself; the next boot gets fresh sockets and helpers."""
+        """Note that the node has closed itself; the next boot gets new sockets and helper threads."""
         self.node = None
         self.paused_until_ms = 0.0
         self.disk.on_operation = None
         self._plug_in()
 
     def kill(self) -> None:
-        """kill -9: no farewell, and everything written stays."""
+        """kill -9: the node cannot react, and everything written stays."""
         self._world.trace.record(f"machine {self.name} kill")
         self.spawner.kill()
         self.network.kill()
@@ -110,7 +110,7 @@ class Machine:
         self.stopped()
 
     def cut_power(self) -> None:
-        """As `kill`, and the disk keeps only what was synced and what the seed lets through."""
+        """Do as `kill`; the disk keeps only what was synced and what the seed lets through."""
         self.power_cuts += 1
         self._world.trace.record(f"machine {self.name} power cut")
         self.spawner.kill()
@@ -130,10 +130,10 @@ class World:
         self.steps = 0
         self.step_ms_max = STEP_MS_MAX
         self._pace = self.entropy.branch("pace")
-        self._machines: list[Machine] = []
+        self._machines: list[VirtualMachine] = []
 
-    def machine(self, name: str = "node", *, capacity_bytes: int = CAPACITY_BYTES) -> Machine:
-        machine = Machine(self, name, capacity_bytes=capacity_bytes)
+    def machine(self, name: str = "node", *, capacity_bytes: int = CAPACITY_BYTES) -> VirtualMachine:
+        machine = VirtualMachine(self, name, capacity_bytes=capacity_bytes)
         self._machines.append(machine)
         return machine
 
@@ -141,7 +141,7 @@ class World:
         return self.fabric.connect(host, port, from_host=from_host)
 
     def step(self) -> None:
-        """Move time a little and some bytes, then give every running node one turn."""
+        """Advance time a little, move some bytes, then give every running node one turn."""
         self.steps += 1
         self.time.advance(self._pace.below(self.step_ms_max + 1))
         self.fabric.deliver()

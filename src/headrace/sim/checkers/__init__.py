@@ -1,1 +1,1 @@
-"""What must hold in a run: invariants after every turn, histories of what clients sent and were told."""
+"""Checks of a run: invariants after every turn, and histories of what clients sent and received."""

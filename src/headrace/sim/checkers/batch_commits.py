@@ -1,6 +1,6 @@
 """The batches of a query as its driver knows them: the writes of each attempt, and the attempts that may be visible."""
 
-from headrace.sim.checkers.transactions import Transaction
+from headrace.sim.checkers.transactions import TransactionHistory
 from headrace.sim.checkers.violation import Violation, require
 
 ONCE = "a committed batch is visible once: everything that one commit named, and nothing else"
@@ -15,14 +15,14 @@ class CommittedBatch:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.attempts: list[Transaction] = []
+        self.attempts: list[TransactionHistory] = []
         """The transactions of all writers, named or not."""
-        self.named: list[frozenset[Transaction]] = []
+        self.named: list[frozenset[TransactionHistory]] = []
         """The sets of writers that commits have named."""
         self.committed = False
         """Whether a response has confirmed the commit."""
 
-    def ask(self, writers: frozenset[Transaction]) -> None:
+    def ask(self, writers: frozenset[TransactionHistory]) -> None:
         for writer in writers:
             writer.commit_asked = True
         if writers not in self.named:

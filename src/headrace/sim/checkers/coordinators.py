@@ -44,7 +44,7 @@ class CoordinatorChecks:
         held = host._held
         if held and held[0] is not self._delayed and host.now().monotonic_ms - held[0].since_ms > DELAYED_MS:
             self._delayed = held[0]
-            self._context.world.trace.meet(COMMIT_DELAYED)
+            self._context.world.trace.count_fault(COMMIT_DELAYED)
 
     def _check_owners(self, node: Node) -> None:
         for host in node.broker.groups.topic:

@@ -1,8 +1,8 @@
-"""What clients sent, what they were told of it, and what they were shown: one history per partition.
+"""Histories of partitions: what clients sent, which responses they got, and what they were shown.
 
-A batch is known by the number in its first key, so that no record is opened: what is stored is compared with what was
-sent byte by byte. A history holds what the node has promised; an end of the process may take nothing of it, a power cut
-only what no sync had covered.
+A batch is identified by the number in its first key, so no record is decoded: stored bytes are compared with sent
+bytes. A history holds what the node has promised; a kill may take nothing of it, a power cut only what no sync had
+covered.
 """
 
 from collections.abc import Iterator
@@ -27,10 +27,10 @@ from headrace.wire.records.header import (
 )
 
 if TYPE_CHECKING:
-    from headrace.sim.checkers.transactions import Transaction
+    from headrace.sim.checkers.transactions import TransactionHistory
 
 NUMBER_AT = HEADER_SIZE + 5
-"""Behind the one-byte length, attributes, time, offset and key length of the first record."""
+"""Position of the number: after the one-byte length, attributes, time, offset and key length of the first record."""
 NUMBER_BYTES = 8
 NOT_SYNCED = -1
 
@@ -40,16 +40,16 @@ _PRODUCER_AT = 43
 
 ONE_SEQUENCE = "one sequence per partition: an offset never changes its value"
 NO_DOUBLE = "no record is there twice"
-NOTHING_FOREIGN = "nobody is shown what was not sent to that partition of that topic"
-SYNCED_STAYS = "what was synced, or acknowledged after a sync, survives a power cut"
-WRITTEN_STAYS = "what was acknowledged or shown survives the end of the process"
-BELOW_HIGH_WATERMARK = "nobody reads above the high watermark"
+NOTHING_FOREIGN = "a reader sees only records that were sent to that partition of that topic"
+SYNCED_STAYS = "synced records, and those acknowledged after a sync, survive a power cut"
+WRITTEN_STAYS = "acknowledged or shown records survive the end of the process"
+BELOW_HIGH_WATERMARK = "a reader never reads above the high watermark"
 NO_GAP = "a reader sees whole batches without gap or damage"
-KEPT = "only retention and DeleteRecords take records away"
+KEPT = "only retention and DeleteRecords remove records"
 EPOCH_GROWS = "the leader epoch grows at each start"
 
 
-class Producer(NamedTuple):
+class ProducerIdentity(NamedTuple):
     producer_id: int
     epoch: int
 
@@ -57,7 +57,7 @@ class Producer(NamedTuple):
         return f"producer {self.producer_id}" + (f" epoch {self.epoch}" if self.epoch else "")
 
 
-NOBODY = Producer(-1, -1)
+NO_PRODUCER = ProducerIdentity(-1, -1)
 
 
 class SentBatch:
@@ -83,9 +83,9 @@ class SentBatch:
         partition: "PartitionHistory",
         *,
         timestamp: int,
-        producer: Producer,
+        producer: ProducerIdentity,
         sequence: int,
-        transaction: "Transaction | None" = None,
+        transaction: "TransactionHistory | None" = None,
     ) -> None:
         self.number = number
         self.content = content
@@ -97,11 +97,11 @@ class SentBatch:
         self.transaction = transaction
         self.sync_level = partition.topic.sync_level
         self.offset: int | None = None
-        """Where it is known to be."""
+        """The known offset."""
         self.was_stored = False
 
     def forget(self) -> None:
-        """It is gone by right, with the power or with retention."""
+        """Forget the offset: the batch was lost legitimately, by a power cut or retention."""
         self.offset = None
 
     def __str__(self) -> str:
@@ -129,11 +129,11 @@ class TopicHistory:
         self.keeps_all = keeps_all
         self.append_time = append_time
         self.mortal = mortal
-        """It may be deleted: clients name it by its id, or they could mean another of its name."""
+        """Whether it may be deleted: clients name it by its id, because another topic could get its name."""
         self.certain = True
-        """Whether it exists beyond doubt: no deletion of it is under way."""
+        """Whether it exists for sure: no deletion of it is in progress."""
         self.sync_level = 1 if synced else NOT_SYNCED
-        """Another number after each change of flush.messages; NOT_SYNCED unless it is surely 1."""
+        """Changes with each change of flush.messages; NOT_SYNCED unless it is surely 1."""
         self.partitions: list[PartitionHistory] = []
         self.grow(partitions)
 
@@ -160,27 +160,27 @@ class PartitionHistory:
         self.topic = topic
         self.index = index
         self.entries: dict[int, SentBatch] = {}
-        """The batch of every offset that was promised."""
-        self.markers: dict[int, Producer] = {}
-        """Whose transaction ends at an offset."""
+        """The batch at every promised offset."""
+        self.markers: dict[int, ProducerIdentity] = {}
+        """The producer whose transaction ends at an offset."""
         self.known_end = 0
         self.durable_end = 0
         """Everything below survives a power cut."""
         self.start = 0
-        """The lowest offset that must still be there."""
+        """The lowest offset that must still exist."""
         self.synced_from = 0
-        """What is below was there before the topic was synced, so that being shown it promises nothing."""
+        """Records below existed before the topic was synced, so showing them promises nothing."""
         self.losses = 0
-        """How often a power cut took something that was not synced."""
+        """Number of power cuts that removed unsynced records."""
         self.leader_epoch = -1
         self.power_cuts = 0
-        """How many there had been when the partition was last opened."""
+        """Their number when the partition was last opened."""
 
     def __str__(self) -> str:
         return f"{self.topic.name}-{self.index}"
 
     def place(self, batch: SentBatch, base_offset: int) -> None:
-        """The batch is there, as an acknowledgement or a read has told."""
+        """Note the offset of the batch, from an acknowledgement or a read."""
         if batch.partition is not self:
             raise Violation(NOTHING_FOREIGN, f"{batch} is at offset {base_offset} of {self}")
         if batch.offset != base_offset:
@@ -190,7 +190,7 @@ class PartitionHistory:
             batch.was_stored = True
         entries = self.entries
         if base_offset + batch.count <= self.start:
-            batch.forget()  # a late answer: retention has taken it since
+            batch.forget()  # a late response: retention has removed it since
             return
         for offset in range(base_offset, base_offset + batch.count):
             known = entries.setdefault(offset, batch)
@@ -198,23 +198,25 @@ class PartitionHistory:
                 raise Violation(ONE_SEQUENCE, f"offset {offset} of {self} held {known}, now {batch}")
         self.reaches(base_offset + batch.count)
 
-    def mark(self, offset: int, producer: Producer) -> None:
-        """A marker is there, as a read has told."""
+    def mark(self, offset: int, producer: ProducerIdentity) -> None:
+        """Note a marker that a read has shown."""
         if self.markers.setdefault(offset, producer) != producer or offset in self.entries:
             raise Violation(ONE_SEQUENCE, f"offset {offset} of {self} now holds a marker of {producer}")
         self.reaches(offset + 1)
 
     def reaches(self, offset: int) -> None:
-        """A client was told that the log ends there or behind."""
+        """Note that a client was informed that the log ends there or later."""
         self.known_end = max(self.known_end, offset)
 
     def promised_durable(self, end_offset: int, sync_level: int) -> None:
-        """Told to a client who asked at `sync_level`; worth something if the topic was synced all the time since."""
+        """Note a promise to a client that asked at `sync_level`; it counts if the topic was synced all the time
+        since.
+        """
         if sync_level != NOT_SYNCED and sync_level == self.topic.sync_level and end_offset > self.synced_from:
             self.durable_end = max(self.durable_end, end_offset)
 
     def starts_at(self, offset: int) -> None:
-        """A client was told that the log begins there."""
+        """Note that a client was informed that the log begins there."""
         if offset <= self.start:
             return
         self.reaches(offset)
@@ -222,11 +224,11 @@ class PartitionHistory:
         for gone in range(self.start, offset):
             batch = self.entries.pop(gone, None)
             if batch is not None:
-                batch.forget()  # and so may the log forget its producer, who may then send it again
+                batch.forget()  # the log may forget its producer too, which may then send it again
         self.start = offset
 
     def opened(self, end_offset: int, leader_epoch: int, *, power_cuts: int) -> None:
-        """After a start the log ends here: what is missing, and may it be?"""
+        """Check the log end after a start: whether records are missing, and whether they may be."""
         require(leader_epoch > self.leader_epoch, EPOCH_GROWS, f"{self} had {self.leader_epoch}, now {leader_epoch}")
         self.leader_epoch = leader_epoch
         power_lost, self.power_cuts = power_cuts != self.power_cuts, power_cuts
@@ -248,7 +250,7 @@ class PartitionHistory:
         self.start = min(self.start, end_offset)
 
     def closed_cleanly(self) -> None:
-        """A clean stop syncs everything."""
+        """Note a clean stop, which syncs everything."""
         self.durable_end = max(self.durable_end, self.known_end)
 
 
@@ -256,7 +258,7 @@ class ShownBatch(NamedTuple):
     base_offset: int
     end_offset: int
     batch: SentBatch | None
-    producer: Producer
+    producer: ProducerIdentity
 
 
 class Histories:
@@ -264,7 +266,7 @@ class Histories:
         self.topics: dict[TopicId, TopicHistory] = {}
         self.sent: list[SentBatch] = []
         self.acknowledged = 0
-        """Batches."""
+        """Sent batches."""
 
     def add(self, topic: TopicHistory) -> None:
         self.topics[topic.topic_id] = topic
@@ -275,19 +277,19 @@ class Histories:
         self.acknowledged += 1
 
     def stored(self) -> int:
-        """Batches that are known to have been appended."""
+        """Count the batches that are known to be appended."""
         return sum(batch.was_stored for batch in self.sent)
 
     def show(
         self, partition: PartitionHistory, records: bytes, *, offset: int, high_watermark: int, sync_level: int
     ) -> tuple[list[SentBatch], int]:
-        """A reader who asked from `offset` was given these bytes; the batches in them, checked, and where they end."""
+        """Check the bytes that a reader got from `offset` on; return their batches and their end."""
         found: list[SentBatch] = []
         expected = offset
         for base_offset, end, batch, producer in self.batches_in(partition, records):
             follows = base_offset <= expected < end if expected == offset else base_offset == expected
             if not follows:
-                detail = f"{partition}: a batch of offsets {base_offset} to {end} where {expected} was due"
+                detail = f"{partition}: a batch of offsets {base_offset} to {end} where {expected} was expected"
                 raise Violation(NO_GAP, detail)
             if batch is None:
                 partition.mark(base_offset, producer)
@@ -296,17 +298,17 @@ class Histories:
                 found.append(batch)
             expected = end
         if expected > offset:
-            detail = f"{partition}: shown up to {expected}, high watermark {high_watermark}"
+            detail = f"{partition}: shown up to {expected}, but the high watermark is {high_watermark}"
             require(expected <= high_watermark, BELOW_HIGH_WATERMARK, detail)
             partition.promised_durable(expected, sync_level)
         return found, expected
 
     def batches_in(self, partition: PartitionHistory, records: bytes) -> Iterator[ShownBatch]:
-        """What was sent, by the number in it; None for a marker."""
+        """Find the sent batches by their numbers; None for a marker."""
         position = 0
         while position < len(records):
             fields, stored = self._stored_at(partition, memoryview(records)[position:])
-            base_offset, producer = fields[BASE_OFFSET], Producer(fields[PRODUCER_ID], fields[PRODUCER_EPOCH])
+            base_offset, producer = fields[BASE_OFFSET], ProducerIdentity(fields[PRODUCER_ID], fields[PRODUCER_EPOCH])
             end = base_offset + fields[LAST_OFFSET_DELTA] + 1
             batch = None if fields[ATTRIBUTES] & CONTROL_BIT else self._sent_as(partition, fields, stored)
             yield ShownBatch(base_offset, end, batch, producer)
@@ -314,7 +316,7 @@ class Histories:
 
     def _stored_at(self, partition: PartitionHistory, content: memoryview) -> tuple[HeaderFields, memoryview]:
         if len(content) < HEADER_SIZE:
-            raise Violation(NO_GAP, f"{partition}: {len(content)} bytes are no batch")
+            raise Violation(NO_GAP, f"{partition}: {len(content)} bytes are not a batch")
         fields: HeaderFields = HEADER.unpack_from(content)
         size = fields[LENGTH] + LOG_OVERHEAD
         stored = content[:size]
@@ -327,14 +329,16 @@ class Histories:
         batch = self.sent[number] if number < len(self.sent) else None
         if batch is None or not _same(batch.content, stored, append_time=batch.partition.topic.append_time):
             raise Violation(
-                NOTHING_FOREIGN, f"{partition} holds bytes at offset {fields[BASE_OFFSET]} that nobody sent"
+                NOTHING_FOREIGN, f"{partition} holds bytes at offset {fields[BASE_OFFSET]} that were never sent"
             )
         assert fields[LAST_OFFSET_DELTA] == batch.count - 1
         return batch
 
 
 def _same(sent: bytes, stored: memoryview, *, append_time: bool) -> bool:
-    """All but what the leader stamps: offset and epoch, and with LogAppendTime the time and its mark."""
+    """Compare everything except what the leader sets: offset and epoch, and with LogAppendTime the time and its
+    flag.
+    """
     if not append_time:
         return stored[LOG_OVERHEAD + 4 :] == sent[LOG_OVERHEAD + 4 :]
     return (

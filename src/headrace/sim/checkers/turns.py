@@ -1,4 +1,4 @@
-"""Invariants that must hold after every turn of a node: cheap looks at what it holds, not at what it answers."""
+"""Invariants after every turn of a node: cheap checks of its state, not of its responses."""
 
 from headrace.broker.node import Node
 from headrace.broker.partitions.leader import LedPartition
@@ -8,11 +8,11 @@ from headrace.sim.checkers.violation import Violation, require
 from headrace.sim.context import RunContext
 
 HELPER_WORK_MAX = 400
-"""Operations that may wait for helpers at once."""
+"""Operations that may wait for helper threads at once."""
 RESOURCES_CHECK_TURNS = 16
-"""How often what costs more is looked at."""
+"""Interval of the more expensive checks."""
 
-ALL_OPEN = "a start opens every partition without hand work"
+ALL_OPEN = "a start opens every partition without manual work"
 NEVER_BACK = "high watermark and log start never go back within an epoch"
 IN_ORDER = "log start <= high watermark <= log end"
 NOT_OUR_FAULT = "no request fails inside the broker"
@@ -32,12 +32,12 @@ class TurnInvariants:
         self._turns = 0
 
     def ready(self) -> None:
-        """The node lets clients in: its metadata and its partitions must be all that was promised."""
+        """Check that the node, which now accepts clients, has all promised metadata and partitions."""
         check_image(self._node.broker.image, [plan.truth for plan in self._context.plans])
         for topic in self._context.histories.topics.values():
             led = self._node.broker.partitions.by_id.get(topic.topic_id)
             if led is None:
-                continue  # its deletion was under way
+                continue  # its deletion was in progress
             for history in topic.partitions:
                 is_open = led.partitions[history.index] is not None
                 require(is_open or self._context.disk_trouble, ALL_OPEN, f"{history} stays closed")
@@ -53,7 +53,7 @@ class TurnInvariants:
                 self._compare(partition, before, now)
             history = self._history_of(partition)
             if history is not None and log.recovery_point > max(history.durable_end, log.start_offset):
-                history.durable_end = log.recovery_point  # at the start of the log it says nothing of a sync
+                history.durable_end = log.recovery_point  # at the start of the log it proves nothing about a sync
         self._turns += 1
         if self._turns % RESOURCES_CHECK_TURNS == 0:
             self._check_resources()
@@ -70,7 +70,7 @@ class TurnInvariants:
         if history is None:
             topic = self._context.histories.topics.get(partition.topic_id)
             if topic is None or partition.index >= len(topic.partitions):
-                return None  # just created: who asked for it does not know it yet
+                return None  # just created: the client that requested it does not know it yet
             history = self._histories[partition] = topic.partitions[partition.index]
             history.opened(
                 partition.log.end_offset,

@@ -1,8 +1,8 @@
-"""A promise that was broken."""
+"""A broken promise."""
 
 
 class Violation(AssertionError):
-    """`invariant` is the promise in a few words, `detail` what was seen instead."""
+    """`invariant` is the promise in a few words, `detail` what was observed instead."""
 
     def __init__(self, invariant: str, detail: str) -> None:
         super().__init__(f"{invariant}: {detail}")

@@ -7,7 +7,7 @@ Action = Callable[[], None]
 
 
 class Agenda:
-    """Actions by virtual time; those of one moment happen in the order in which they were added."""
+    """Actions by virtual time; those of one moment run in the order in which they were added."""
 
     __slots__ = ("_added", "_heap", "now_ms")
 

@@ -27,7 +27,7 @@ class RaftInvariants:
         self.on_elected: list[Callable[[SimulatedReplica], None]] = []
         """Called with every new leader."""
         self._leaders: dict[Term, tuple[ReplicaKey, int]] = {}
-        """The leader of each term, and which of its boots."""
+        """The leader of each term, and its boot number."""
         self._leading: dict[int, RaftMachine] = {}
         """Machines that lead now, by node id."""
         self.committed: list[LogEntry] = []
@@ -38,7 +38,7 @@ class RaftInvariants:
         self._commands: list[bytes] = []
         self._votes: dict[tuple[ReplicaKey, Term], ReplicaKey] = {}
         self._asked: dict[tuple[ReplicaKey, Term], list[ReplicaKey]] = {}
-        """The voters that each candidate asked."""
+        """The voters that each candidate requested votes from."""
 
     # Leaders
 
@@ -115,7 +115,7 @@ class RaftInvariants:
                 self._require_held(machine, entry)
 
     def restored(self, replica: SimulatedReplica, snapshot: StateSnapshot) -> None:
-        require(snapshot.index <= len(self.committed), PREFIXES, f"{replica.key} restores what was not committed")
+        require(snapshot.index <= len(self.committed), PREFIXES, f"{replica.key} restores uncommitted state")
         expected = self._commands[: self._commands_at[snapshot.index - 1]]
         require(replica.applied == expected, PREFIXES, f"{replica.key} restores another state at {snapshot.index}")
 
@@ -130,4 +130,6 @@ class RaftInvariants:
         require(held, ACKNOWLEDGED, f"{payload!r} was acknowledged at {index}")
 
     def read(self, index: Index, *, expected_index: Index) -> None:
-        require(index >= expected_index, READS, f"a read saw entry {index}, {expected_index} was acknowledged before")
+        require(
+            index >= expected_index, READS, f"a read saw entry {index}, but {expected_index} was acknowledged before"
+        )

@@ -32,7 +32,7 @@ class LinkNetwork:
         self.habits = LinkHabits()
 
     def cut(self, source: int, to: int) -> None:
-        """Lose everything that travels in this direction."""
+        """Drop everything that travels in this direction."""
         self._cuts.add((source, to))
 
     def is_cut(self, source: int, to: int) -> bool:
@@ -44,22 +44,22 @@ class LinkNetwork:
     def send(self, source: int, to: int, deliver: Callable[[], None]) -> None:
         habits = self.habits
         if self._entropy.one_in(habits.lost_one_in):
-            self._trace.meet("message lost")
+            self._trace.count_fault("message lost")
             return
         self._agenda.add(self._delay_ms(), lambda: self._arrive(source, to, deliver))
         if self._entropy.one_in(habits.duplicated_one_in):
-            self._trace.meet("message duplicated")
+            self._trace.count_fault("message duplicated")
             self._agenda.add(self._delay_ms(), lambda: self._arrive(source, to, deliver))
 
     def _delay_ms(self) -> float:
         delay_ms = 0.1 + self._entropy.below(self.habits.delay_ms_max * 10) / 10
         if self._entropy.one_in(self.habits.reordered_one_in):
-            self._trace.meet("message reordered")
+            self._trace.count_fault("message reordered")
             delay_ms += self._entropy.below(REORDER_MS_MAX)
         return delay_ms
 
     def _arrive(self, source: int, to: int, deliver: Callable[[], None]) -> None:
         if (source, to) in self._cuts:
-            self._trace.meet("message cut off")
+            self._trace.count_fault("message cut off")
         else:
             deliver()

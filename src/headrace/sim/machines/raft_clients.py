@@ -1,4 +1,4 @@
-"""Clients of a Raft run: proposals, reads, and an operator who changes voters, transfers leadership and snapshots."""
+"""Clients of a Raft run: proposals, reads, and an operator that changes voters, transfers leadership and snapshots."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ OPERATOR_INTERVALS_MS_MAX = (30, 100, 300)
 
 
 class RaftClients:
-    """Clients ask every replica that believes to lead, so that an old leader gets its chance to answer wrongly."""
+    """Clients ask every replica that believes it leads, so that a former leader can respond wrongly."""
 
     def __init__(self, cluster: RaftCluster, entropy: SeededEntropy, *, voters: int, restless: bool) -> None:
         self._cluster = cluster
@@ -25,7 +25,7 @@ class RaftClients:
         """Whether the operator changes voters without need."""
         self._request()
         self._operate()
-        cluster.invariants.on_elected.append(self._greet)
+        cluster.invariants.on_elected.append(self._propose_early)
 
     def _request(self) -> None:
         for leader in self._cluster.leaders():
@@ -35,8 +35,8 @@ class RaftClients:
                 self._cluster.read(leader)
         self._cluster.agenda.add(1 + self._entropy.below(REQUEST_INTERVAL_MS_MAX), self._request)
 
-    def _greet(self, leader: SimulatedReplica) -> None:
-        """Ask a new leader for a change before it has committed anything."""
+    def _propose_early(self, leader: SimulatedReplica) -> None:
+        """Request a change from a new leader before it has committed anything."""
         if self.restless:
             self._cluster.agenda.add(self._entropy.below(GREETING_MS_MAX), partial(self._remove_some, leader))
 

@@ -59,10 +59,10 @@ class RaftCluster:
     def _deliver(self, message: Message) -> None:
         self.replicas[message.to.node_id].receive(message)
 
-    # Who leads
+    # Leaders
 
     def leaders(self) -> list[SimulatedReplica]:
-        """Replicas that lead, or believe so; the newest term comes last."""
+        """Return the replicas that lead, or believe so; the newest term comes last."""
         found = [each for each in self.replicas if each.machine is not None and each.machine.state.role is Role.LEADER]
         return sorted(found, key=lambda each: each.machine.state.term if each.machine else 0)
 
@@ -99,7 +99,7 @@ class RaftCluster:
             self.invariants.acknowledged(self._proposed[ticket], outcome.index)
             self._known_index = max(self._known_index, outcome.index)
         elif isinstance(outcome, Committed):
-            self.trace.meet("voter set changed")
+            self.trace.count_fault("voter set changed")
         elif isinstance(outcome, ReadAllowed):
             self.reads += 1
             self.invariants.read(outcome.index, expected_index=self._asked_reads[ticket])
@@ -118,8 +118,8 @@ class RaftCluster:
             self.agenda.add(down_ms, partial(self.start, replica))
 
     def cut_power(self, entropy: SeededEntropy, *, down_ms_max: int) -> None:
-        """Crash all replicas. Leaders return last, so that the others must do with what they have synced."""
-        self.trace.meet("power lost everywhere")
+        """Crash all replicas. Leaders return last, so that the others must use only what they have synced."""
+        self.trace.count_fault("power lost everywhere")
         leaders = self.leaders()
         for replica in self.replicas:
             late_ms = down_ms_max if replica in leaders else 0
@@ -139,7 +139,7 @@ class RaftCluster:
     def cut(self, is_cut: Callable[[int, int], bool], text: str) -> None:
         """Replace all cuts by those of a rule."""
         self.note(text)
-        self.trace.meet("links cut")
+        self.trace.count_fault("links cut")
         self.links.heal()
         nodes = range(len(self.replicas))
         for source in nodes:

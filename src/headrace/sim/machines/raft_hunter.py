@@ -1,4 +1,4 @@
-"""Faults that hunt leaders: their first moments are when entries and votes are on few disks."""
+"""Faults aimed at leaders: in their first moments entries and votes are on few disks."""
 
 from functools import partial
 
@@ -7,7 +7,7 @@ from headrace.sim.machines.raft_cluster import RaftCluster
 from headrace.sim.machines.replica import SimulatedReplica
 
 PHASE_MS_MIN = 600
-"""The shortest time for which a group of voters can talk; the longest is twice as long."""
+"""The shortest time for which a group of voters can communicate; the longest is twice as long."""
 STRIKE_MS_MAX = 100
 """The longest time between an election and the strike."""
 AFTERMATH_MS_MAX = 200
@@ -19,8 +19,8 @@ PHASES = 4
 class RaftHunter:
     """Repeats figure 8 of the Raft paper with drawn times.
 
-    A first leader is cut off with an entry of its own, then a second one. The first one returns, spreads its old entry
-    and is cut off again, and the second one returns. With changes of voters, the second leader reaches one other
+    A first leader is cut off with an entry of its own, then a second one. The first one returns, replicates its old
+    entry and is cut off again, and the second one returns. With changes of voters, the second leader reaches one other
     replica: that would be a majority of the voters it has left.
     """
 

@@ -15,7 +15,7 @@ CUT_MS_MAX = 1_000
 CALM_ONE_IN = 10
 """Runs without faults."""
 HUNTS_PER_TEN = 6
-"""Runs of ten in which leaders are hunted; the others have random faults."""
+"""Runs out of ten in which leaders are targeted; the others have random faults."""
 
 
 class RaftNemesis:
@@ -41,7 +41,7 @@ class RaftNemesis:
             RaftHunter(cluster, entropy.branch("hunter"), end_ms=end_ms, is_restless=is_restless)
             return
         self._plan_next()
-        if not is_restless:  # voters that are removed and folders that are lost could together be a majority
+        if not is_restless:  # removed voters and lost folders together could be a majority
             cluster.agenda.add(entropy.below(int(end_ms)), self._wipe)
 
     def _plan_next(self) -> None:
@@ -53,7 +53,7 @@ class RaftNemesis:
             self._plan_next()
 
     def _pick(self) -> SimulatedReplica:
-        """A replica, half of the time one that leads."""
+        """Pick a replica, half of the time one that leads."""
         leaders = self._cluster.leaders()
         if leaders and self._entropy.one_in(2):
             return leaders[self._entropy.below(len(leaders))]

@@ -45,7 +45,7 @@ class RaftResult:
 
 
 def run_raft_seed(seed: int, *, voters: int = 3, show: Callable[[str], object] | None = None) -> RaftResult:
-    """Carry out the run of one seed; `show` gets every event as it happens."""
+    """Run one seed; `show` gets every event as it happens."""
     run = RaftRun(seed, voters=voters)
     cluster = run.cluster
     cluster.trace.show = show

@@ -1,4 +1,4 @@
-"""A virtual host of one Raft machine: carries out its effects on a virtual disk and network."""
+"""A virtual host of one Raft machine: executes its effects on a virtual disk and network."""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,7 +26,7 @@ DRIFT_PERCENT_MAX = 1
 
 
 class ReplicaObserver(Protocol):
-    """Checks that look at everything a replica does."""
+    """Checks that observe everything a replica does."""
 
     def stepped(self, replica: "SimulatedReplica", effects: Effects) -> None: ...
 
@@ -79,7 +79,7 @@ class SimulatedReplica:
     def node_id(self) -> int:
         return self.key.node_id
 
-    # Life
+    # Process
 
     def drift(self, percent: float) -> None:
         self._rate = 1.0 + percent / 100
@@ -104,13 +104,13 @@ class SimulatedReplica:
 
     def crash(self) -> None:
         self._trace.record(f"{self._agenda.now_ms:.1f} crash {self.key}")
-        self._trace.meet("crash")
+        self._trace.count_fault("crash")
         self.machine = None
         self.disk.crash(self._entropy, self._trace)
 
     def wipe(self) -> None:
         """Lose the data folder; the node returns under its id with a new directory id."""
-        self._trace.meet("folder lost")
+        self._trace.count_fault("folder lost")
         self._wipes += 1
         self.machine = None
         self.key = ReplicaKey(self.key.node_id, DirectoryId("abcdefghij"[self._wipes % 10] * (1 + self._wipes // 10)))
@@ -118,7 +118,7 @@ class SimulatedReplica:
 
     def pause(self, duration_ms: float) -> None:
         """Stop the process; everything that arrives waits."""
-        self._trace.meet("pause")
+        self._trace.count_fault("pause")
         self._paused_until_ms = max(self._paused_until_ms, self._agenda.now_ms + duration_ms)
 
     # Events
@@ -206,7 +206,7 @@ class SimulatedReplica:
     def _restore(self, effects: Effects) -> None:
         """Load the staged snapshot, which may be read before it is synced."""
         assert effects.restore is not None
-        self._trace.meet("snapshot installed")
+        self._trace.count_fault("snapshot installed")
         self.applied = _decoded(self.disk.staged_content())
         self._observer.restored(self, effects.restore)
 
@@ -224,7 +224,7 @@ class SimulatedReplica:
         state = self.machine.state
         index = state.applied_index
         if index > state.log.snapshot.index:
-            self._trace.meet("snapshot taken")
+            self._trace.count_fault("snapshot taken")
             content = b"\n".join(self.applied)
             self._step_if(self.boots, SnapshotTaken(index=index))
             self.disk.keep_snapshot(state.log.snapshot, content)

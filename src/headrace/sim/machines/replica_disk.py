@@ -1,4 +1,4 @@
-"""The disk of one virtual replica: what is synced survives a crash, what is not may survive in part."""
+"""The disk of one virtual replica: synced writes survive a crash, others may survive in part."""
 
 from collections import deque
 
@@ -40,12 +40,12 @@ class ReplicaDisk:
         return content
 
     def crash(self, entropy: SeededEntropy, trace: Trace) -> None:
-        """Keep a drawn number of the writes that were not synced, and perhaps a part of the next one."""
+        """Keep a drawn number of the unsynced writes, and perhaps a part of the next one."""
         kept = entropy.below(len(self._pending) + 1)
         for _ in range(kept):
             self._carry_out(self._pending.popleft())
         if self._pending:
-            trace.meet("unsynced write lost")
+            trace.count_fault("unsynced write lost")
             self._tear(self._pending[0], entropy, trace)
         self.forget_unsynced()
 
@@ -56,7 +56,7 @@ class ReplicaDisk:
     def _tear(self, write: Write, entropy: SeededEntropy, trace: Trace) -> None:
         if write.stage is not None or not entropy.one_in(2):
             return
-        trace.meet("write torn")
+        trace.count_fault("write torn")
         steps = entropy.below(3 + len(write.append))
         torn = Write(
             number=write.number,

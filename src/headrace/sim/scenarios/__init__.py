@@ -1,1 +1,1 @@
-"""What is played in a run: which settings, topics and clients a seed may draw, and what is looked at beyond them."""
+"""Scenarios of a run: the settings, topics and clients that a seed may draw, and additional checks."""

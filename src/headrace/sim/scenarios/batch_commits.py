@@ -29,7 +29,7 @@ class BatchCommitsScenario(TransactionsScenario):
         super().__init__()
         self._queries: list[Query] = []
 
-    def cast(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
+    def clients(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
         self._checks = CoordinatorChecks(context)
         self._queries = [Query(context, f"query {number}", context.targets) for number in range(2 + entropy.below(2))]
         return [*self._queries, CommittedReader(context, "committed", context.targets), Administrator(context)]

@@ -1,4 +1,4 @@
-"""The scenario of compaction: tables that are written, cleaned and read at once, through every kind of end."""
+"""The compaction scenario: tables that are written, cleaned and read at the same time, through kills and power cuts."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -59,7 +59,7 @@ class CompactionScenario(Scenario):
         ]
         return [TopicPlan("table", partitions=1 + entropy.below(3), configs=configs)]
 
-    def cast(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
+    def clients(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
         def histories() -> list[KeyHistory]:
             return [self._keys.setdefault(target, KeyHistory(target)) for target in context.targets]
 
@@ -74,7 +74,7 @@ class CompactionScenario(Scenario):
         self.audit_again(context)
 
     def audit_again(self, context: RunContext) -> None:
-        """Every table is what its writers wrote."""
+        """Check that every table is what its writers wrote."""
         auditor = Auditor(context)
         for history in self._keys.values():
             for scans_left in reversed(range(SCANS_MAX)):
@@ -83,7 +83,7 @@ class CompactionScenario(Scenario):
                     break
                 except Violation:
                     if not scans_left:
-                        raise  # no compaction that went on meanwhile is to blame
+                        raise  # no compaction that continued meanwhile is to blame
 
     def _scan(self, auditor: Auditor, history: KeyHistory) -> None:
         partition, scan = history.partition, Scan(history, at_rest=True)
@@ -95,4 +95,4 @@ class CompactionScenario(Scenario):
                 raise Violation(LATEST_STAYS, f"{ErrorCode(part.error_code).name} for {partition}")
             if scan.take(part):
                 return
-        raise Violation(LATEST_STAYS, f"{partition} is readable up to {scan.offset} only")
+        raise Violation(LATEST_STAYS, f"{partition} is readable only up to {scan.offset}")

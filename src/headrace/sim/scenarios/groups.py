@@ -1,4 +1,4 @@
-"""The scenario of groups: members of both protocols that come, commit, leave, fall asleep and come too late."""
+"""The groups scenario: members of both protocols that join, commit, leave, stall and send late requests."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -15,11 +15,11 @@ from headrace.sim.scenarios.log import drawn_settings
 from headrace.sim.scenarios.scenario import OPENS, UNSYNCED, Scenario, one_of
 from headrace.sim.workloads import group_requests as requests
 from headrace.sim.workloads.administrator import Administrator
-from headrace.sim.workloads.classic_members import ClassicMember
+from headrace.sim.workloads.classic_members import ClassicGroupClient
 from headrace.sim.workloads.client import Client
-from headrace.sim.workloads.consumer_members import ConsumerMember
-from headrace.sim.workloads.members import COMES_AGAIN, COMMIT_LOST
-from headrace.sim.workloads.producers import Producer
+from headrace.sim.workloads.consumer_members import ConsumerGroupClient
+from headrace.sim.workloads.members import COMMIT_LOST, RETRIED_ERRORS
+from headrace.sim.workloads.producers import SimulatedProducer
 from headrace.wire.apis import ApiKey
 
 ATTEMPTS_MAX = 500
@@ -42,7 +42,7 @@ class GroupsScenario(Scenario):
     )
     habits: ClassVar[tuple[str, ...]] = ("delays", "losses")
     losses_factor: ClassVar[int] = 40
-    """Every commit is a sync here, and a sync that never ends holds up its partition until the next start."""
+    """Every commit is a sync here, and a sync that never ends blocks its partition until the next start."""
     progress_unit: ClassVar[str] = "offsets committed"
     progress_min: ClassVar[int] = 200
 
@@ -75,24 +75,26 @@ class GroupsScenario(Scenario):
             TopicPlan("more", partitions=1 + entropy.below(2), configs=[forever]),
         ]
 
-    def cast(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
+    def clients(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
         self._checks = CoordinatorChecks(context)
         classic, static, consumers = self._groups = [GroupHistory(name) for name in ("classic", "static", "consumers")]
         topics = [plan.name for plan in context.plans]
         return [
             *(
-                ClassicMember(context, f"classic {number}", classic, context.targets, instance_id=None)
+                ClassicGroupClient(context, f"classic {number}", classic, context.targets, instance_id=None)
                 for number in range(2 + entropy.below(3))
             ),
             *(
-                ClassicMember(context, f"static {number}", static, context.targets, instance_id=f"instance {number}")
+                ClassicGroupClient(
+                    context, f"static {number}", static, context.targets, instance_id=f"instance {number}"
+                )
                 for number in range(2 + entropy.below(2))
             ),
             *(
-                ConsumerMember(context, f"consumer {number}", consumers, context.targets, topics)
+                ConsumerGroupClient(context, f"consumer {number}", consumers, context.targets, topics)
                 for number in range(2 + entropy.below(3))
             ),
-            Producer(
+            SimulatedProducer(
                 context, "anna", Targets(*context.plans), idempotent=True, acks=-1, in_flight_max=2, pause_ms_max=4_000
             ),
             Administrator(context),
@@ -116,17 +118,17 @@ class GroupsScenario(Scenario):
         self.audit_again(context)
 
     def audit_again(self, context: RunContext) -> None:
-        """Everything committed is there."""
+        """Check that everything committed is still there."""
         check_committed(context, self._groups)
 
 
 def flushes(*, is_synced: bool) -> dict[str, str]:
-    """Of topics, internal ones too, that say nothing of it themselves."""
+    """Return the flush setting of topics, including internal ones, that do not set it themselves."""
     return {"log.flush.interval.messages": "1"} if is_synced else {}
 
 
 def find_coordinator(context: RunContext, key: str, key_type: int) -> None:
-    """Which makes the topic that keeps what is coordinated."""
+    """Look up the coordinator, which creates the internal topic."""
     auditor = Auditor(context)
     request = requests.coordinator_of(key, key_type)
     for _ in range(ATTEMPTS_MAX):
@@ -144,6 +146,6 @@ def check_committed(context: RunContext, groups: Sequence[GroupHistory]) -> None
             asked = truth.moment
             for _ in range(ATTEMPTS_MAX):
                 answer = auditor.ask(ApiKey.OFFSET_FETCH, requests.OFFSET_FETCH, message).groups[0]
-                if ErrorCode(answer.error_code) not in COMES_AGAIN:
+                if ErrorCode(answer.error_code) not in RETRIED_ERRORS:
                     break
             truth.shown(answer.topics[0].partitions[0].committed_offset, asked=asked)

@@ -1,4 +1,4 @@
-"""The scenario of the log: producers and consumers of every kind, and an administrator, on topics of every kind."""
+"""The log scenario: producers and consumers of every kind, and an administrator, on topics of every kind."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -8,8 +8,8 @@ from headrace.sim.entropy import SeededEntropy
 from headrace.sim.scenarios.scenario import Scenario, one_of
 from headrace.sim.workloads.administrator import Administrator
 from headrace.sim.workloads.client import Client
-from headrace.sim.workloads.consumers import Consumer
-from headrace.sim.workloads.producers import Producer
+from headrace.sim.workloads.consumers import SimulatedConsumer
+from headrace.sim.workloads.producers import SimulatedProducer
 
 
 class LogScenario(Scenario):
@@ -21,11 +21,11 @@ class LogScenario(Scenario):
     def plans(self, entropy: SeededEntropy) -> list[TopicPlan]:
         return _drawn_plans(entropy)
 
-    def cast(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
+    def clients(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
         return [
             *_drawn_producers(context, entropy),
-            Consumer(context, "session", context.targets, sessions=True),
-            Consumer(context, "reader", context.targets, sessions=False),
+            SimulatedConsumer(context, "session", context.targets, sessions=True),
+            SimulatedConsumer(context, "reader", context.targets, sessions=False),
             Administrator(context),
         ]
 
@@ -68,11 +68,11 @@ def _drawn_plans(entropy: SeededEntropy) -> list[TopicPlan]:
     ]
 
 
-def _drawn_producers(context: RunContext, entropy: SeededEntropy) -> list[Producer]:
+def _drawn_producers(context: RunContext, entropy: SeededEntropy) -> list[SimulatedProducer]:
     synced, loose, kept, reborn = context.plans
 
-    def producer(name: str, *plans: TopicPlan, acks: int = -1, idempotent: bool = False) -> Producer:
-        return Producer(
+    def producer(name: str, *plans: TopicPlan, acks: int = -1, idempotent: bool = False) -> SimulatedProducer:
+        return SimulatedProducer(
             context,
             name,
             Targets(*plans),

@@ -1,4 +1,4 @@
-"""A scenario: what a seed draws its run from, what counts as enough of it, and what more is checked."""
+"""A scenario: what a seed draws its run from, how much progress counts as enough, and additional checks."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -12,14 +12,14 @@ from headrace.sim.workloads import requests
 from headrace.sim.workloads.client import Client
 from headrace.wire.apis import ApiKey
 
-OPENS = "a healthy node takes what clients ask for"
+OPENS = "a healthy node accepts the requests of clients"
 UNSYNCED = "answers before a sync"
-"""A run in which what was answered need not be on the device: its processes are killed, its power stays on."""
+"""A run in which acknowledged records need not be on disk: its processes are killed, but its power stays on."""
 UNSYNCED_ONE_IN = 3
 
 
 class Scenario:
-    """One object a run. A subclass draws; what is here holds for every scenario."""
+    """One object per run. A subclass draws; the defaults here hold for every scenario."""
 
     name: ClassVar[str]
     met: ClassVar[tuple[str, ...]] = ()
@@ -27,31 +27,31 @@ class Scenario:
     torn: ClassVar[str] = "unsynced page torn"
     """The power is cut until this was met."""
     needed: ClassVar[tuple[str, ...]] = ()
-    """What a seed must meet too in order to count."""
+    """Additional faults that a seed must meet in order to count."""
     unmet: ClassVar[tuple[str, ...]] = ()
-    """Faults of other scenarios that are not to be expected here."""
+    """Faults of other scenarios that are not expected here."""
     habits: ClassVar[tuple[str, ...]] = ()
     """Habits of the nemesis that every run of it has."""
     losses_factor: ClassVar[int] = 2
-    """How much rarer than a delay is a loss."""
+    """Factor by which a loss is rarer than a delay."""
     progress_unit: ClassVar[str] = "batches stored"
     progress_min: ClassVar[int] = 1_000
-    """Of a minute; a seed with fewer proves nothing."""
+    """Per minute; a seed with less proves nothing."""
 
     is_synced = True
-    """Whether a power cut is promised to take nothing; if not, there is none."""
+    """Whether a power cut is promised to lose nothing; if not, there is none."""
 
     @property
     def with_power_cuts(self) -> bool:
-        """Whether the nemesis cuts the power; otherwise it kills the node instead."""
+        """Return whether the nemesis cuts the power; otherwise it kills the node instead."""
         return self.is_synced
 
     def must_meet(self) -> tuple[str, ...]:
-        """What this run must have met in order to count."""
+        """Return the faults that this run must have met in order to count."""
         return (self.torn, *self.needed)
 
     def draw_syncs(self, entropy: SeededEntropy) -> None:
-        """For a scenario that goes without syncs in some of its runs."""
+        """Draw the syncs, for a scenario that omits them in some of its runs."""
         self.is_synced = not entropy.branch("syncs").one_in(UNSYNCED_ONE_IN)
 
     def settings(self, entropy: SeededEntropy) -> dict[str, str]:
@@ -60,18 +60,18 @@ class Scenario:
     def plans(self, entropy: SeededEntropy) -> list[TopicPlan]:
         raise NotImplementedError
 
-    def cast(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
-        """Those who suffer from the nemesis, in the order of their turns."""
+    def clients(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
+        """Return the clients that the nemesis affects, in the order of their turns."""
         raise NotImplementedError
 
     def progress(self, context: RunContext) -> int:
-        """What has been done so far: batches that were stored."""
+        """Return the progress so far: the number of stored batches."""
         return context.histories.stored()
 
     def open(self, context: RunContext) -> None:
-        """The node serves for the first time: the topics are created."""
+        """Create the topics when the node serves for the first time."""
         if not self.is_synced:
-            context.world.trace.meet(UNSYNCED)
+            context.world.trace.count_fault(UNSYNCED)
         auditor = Auditor(context)
         for plan in context.plans:
             request = requests.new_topic(plan.name, plan.partitions, plan.configs)
@@ -80,14 +80,14 @@ class Scenario:
             context.histories.add(plan.created(topic.topic_id, plan.partitions))
 
     def check(self, context: RunContext, node: Node) -> None:
-        """After every turn of a node that serves."""
+        """Check a serving node after every turn."""
 
     def audit(self, context: RunContext) -> None:
-        """Everything is healed and rests: the last look."""
+        """Audit the healed and idle node."""
         Auditor(context).check()
 
     def audit_again(self, context: RunContext) -> None:
-        """After one more power cut."""
+        """Audit again after one more power cut."""
 
 
 def one_of(entropy: SeededEntropy, *choices: str) -> str:

@@ -1,4 +1,4 @@
-"""The scenario of transactions: producers that write to many partitions at once, or not at all, and readers of it."""
+"""The transactions scenario: producers that write to many partitions atomically, and their readers."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -22,7 +22,7 @@ from headrace.sim.workloads import transaction_requests as requests
 from headrace.sim.workloads.administrator import Administrator
 from headrace.sim.workloads.client import Client
 from headrace.sim.workloads.committed_readers import CommittedReader, committed_batches
-from headrace.sim.workloads.consumers import Consumer
+from headrace.sim.workloads.consumers import SimulatedConsumer
 from headrace.sim.workloads.transactional import TransactionalProducer
 from headrace.wire.apis import ApiKey
 
@@ -41,7 +41,7 @@ class TransactionsScenario(Scenario):
     )
     habits: ClassVar[tuple[str, ...]] = ("delays", "losses")
     losses_factor: ClassVar[int] = 40
-    """Every commit is a sync here, and a sync that never ends holds up its partition until the next start."""
+    """Every commit is a sync here, and a sync that never ends blocks its partition until the next start."""
     progress_unit: ClassVar[str] = "transactions committed"
     progress_min: ClassVar[int] = 50
 
@@ -78,7 +78,7 @@ class TransactionsScenario(Scenario):
             TopicPlan("right", partitions=1 + entropy.below(2), configs=configs),
         ]
 
-    def cast(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
+    def clients(self, context: RunContext, entropy: SeededEntropy) -> Sequence[Client]:
         self._checks = CoordinatorChecks(context)
         for number in range(3 + entropy.below(3)):
             group = GroupHistory(f"group {number}")
@@ -90,7 +90,7 @@ class TransactionsScenario(Scenario):
         return [
             *self._producers,
             CommittedReader(context, "committed", context.targets),
-            Consumer(context, "uncommitted", context.targets, sessions=True),
+            SimulatedConsumer(context, "uncommitted", context.targets, sessions=True),
             Administrator(context),
         ]
 
@@ -113,7 +113,7 @@ class TransactionsScenario(Scenario):
         self.audit_again(context)
 
     def audit_again(self, context: RunContext) -> None:
-        """Every transaction has ended, and is seen whole or not at all."""
+        """Check that every transaction has ended and is visible as a whole or not at all."""
         auditor = Auditor(context)
         seen: set[int] = set()
         for partition in context.targets:
@@ -122,7 +122,7 @@ class TransactionsScenario(Scenario):
         check_committed(context, self._groups)
 
     def check_ends(self, seen: set[int]) -> None:
-        """`seen` are the numbers of all batches that are shown in the end."""
+        """Check the ends; `seen` are the numbers of all batches that are shown in the end."""
         for producer in self._producers:
             for transaction in producer.transactions:
                 transaction.check_whole(seen)
@@ -138,6 +138,6 @@ class TransactionsScenario(Scenario):
             if part.records:
                 found, offset = committed_batches(context.histories, partition, part, offset)
                 seen.update(batch.number for batch in found)
-            elif offset >= max(part.high_watermark, partition.known_end):  # which a start may have to catch up with
+            elif offset >= max(part.high_watermark, partition.known_end):  # which a start may have to complete
                 return seen
-        raise Violation(ALL_OR_NOTHING, f"{partition}: a transaction does not end, {offset} is the last stable offset")
+        raise Violation(ALL_OR_NOTHING, f"{partition}: a transaction does not end; {offset} is the last stable offset")

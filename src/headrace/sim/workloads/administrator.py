@@ -1,7 +1,7 @@
-"""The one who changes metadata: topics come, grow, go and come again, configs change, records are deleted.
+"""The client that changes metadata: it creates, extends and deletes topics, changes configs and deletes records.
 
-One change at a time. What was not answered is unknown, until another proposal has been committed behind it: only then
-does what Metadata shows settle it.
+It makes one change at a time. The result of an unanswered change is unknown until a later proposal has been committed:
+only then does Metadata show it for sure.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from headrace.wire.apis import ApiKey
 PAUSE_MS_MAX = 1_500
 PARTITIONS_MAX = 4
 BARRIER = "barrier"
-"""A topic that is only ever validated: its answer comes behind everything proposed before it."""
+"""A topic that is only ever validated: its response comes after everything proposed before it."""
 UNDECIDED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR)
 NO_LIMIT = str((1 << 63) - 1)
 CHANGES = (
@@ -41,7 +41,7 @@ class Administrator(Client):
         self._open: TopicPlan | None = None
         """The name whose last change was not answered."""
         self._cautious = False
-        """Deletes nothing any more, so that others can finish what they do."""
+        """Deletes nothing any more, so that other clients can complete their work."""
         self._answered = self._answered_before = 0
         self._level = 1
 
@@ -141,7 +141,9 @@ class Administrator(Client):
         self._ask(ApiKey.CREATE_PARTITIONS, requests.CREATE_PARTITIONS, request, grown)
 
     def _configure(self, plan: TopicPlan) -> None:
-        """Configs stay open until the next change of the same one is answered: they are set, so twice is once."""
+        """Change a config. It stays open until the next change of the same one is answered: setting it twice is
+        idempotent.
+        """
         name, values = CHANGES[self.entropy.below(len(CHANGES))]
         value = values[self.entropy.below(len(values))]
         topic = plan.topic
@@ -192,7 +194,7 @@ class Administrator(Client):
     # Outcomes
 
     def _decided(self, plan: TopicPlan, error_code: int) -> bool:
-        """Whether it was done; what is undecided stays open."""
+        """Return whether the change was made; an undecided one stays open."""
         error = ErrorCode(error_code)
         if error is ErrorCode.NONE:
             plan.truth.certain = True
@@ -237,10 +239,12 @@ class Administrator(Client):
             self.context.histories.add(plan.created(TopicId(found.topic_id), len(found.partitions)))
 
     def _check(self, plan: TopicPlan, found: Any) -> None:
-        """Nothing is under way, so what is shown is what was answered."""
+        """Check that Metadata shows what was acknowledged, while no change is in progress."""
         truth = plan.truth
         shown_id = found.topic_id if found.error_code == ErrorCode.NONE else None
-        require(shown_id == truth.topic_id, COMMITTED_STAYS, f"Metadata shows another {plan.name} than was answered")
+        require(
+            shown_id == truth.topic_id, COMMITTED_STAYS, f"Metadata shows another {plan.name} than was acknowledged"
+        )
         count = len(found.partitions)
         require(
             count == truth.partitions, COMMITTED_STAYS, f"{plan.name} has {count} partitions, not {truth.partitions}"

@@ -1,7 +1,7 @@
-"""Batches that are like no other: each has its number in the key of its first record."""
+"""Unique batches: each has its number in the key of its first record."""
 
-from headrace.sim.checkers.history import NOBODY, NUMBER_BYTES, PartitionHistory, Producer, SentBatch
-from headrace.sim.checkers.transactions import Transaction
+from headrace.sim.checkers.history import NO_PRODUCER, NUMBER_BYTES, PartitionHistory, ProducerIdentity, SentBatch
+from headrace.sim.checkers.transactions import TransactionHistory
 from headrace.sim.clock import WALL_START_MS
 from headrace.sim.context import RunContext
 from headrace.wire.records.builder import NewRecord, build_batch
@@ -10,7 +10,7 @@ RECORDS_MAX = 4
 SMALL_BYTES_MAX = 600
 LARGE_BYTES_MAX = 40_000
 HUGE_BYTES = 150_000
-"""Above what the node receives into its shared arena."""
+"""Larger than the node's shared receive arena."""
 LARGE_ONE_IN = 40
 HUGE_ONE_IN = 400
 POOL_BYTES = 1 << 18
@@ -28,9 +28,9 @@ class BatchMaker:
         self,
         partition: PartitionHistory,
         *,
-        producer: Producer = NOBODY,
+        producer: ProducerIdentity = NO_PRODUCER,
         sequence: int = -1,
-        transaction: Transaction | None = None,
+        transaction: TransactionHistory | None = None,
     ) -> SentBatch:
         sent = self._context.histories.sent
         number = len(sent)

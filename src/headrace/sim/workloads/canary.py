@@ -1,4 +1,4 @@
-"""A healthy client on a healthy link, whatever happens to the others: it always gets its answers, and soon."""
+"""A healthy client on a healthy link, whatever happens to the others: it must get its responses, and soon."""
 
 from typing import Any
 
@@ -12,13 +12,15 @@ from headrace.wire.messages.api_versions import ApiVersionsRequest
 API_VERSIONS = 3
 PAUSE_MS_MAX = 1_000
 ANSWER_MS_MAX = 5_000
-"""Of time in which the node has its turns and lets clients in."""
+"""Counts only time in which the node has its turns and accepts clients."""
 ANSWERED_SOON = "a healthy client gets its answers"
 SERVED_MEANWHILE = "answer while a commit waits"
 
 
 class Canary(Client):
-    """Asks for what needs no disk and no commit; a slice of a stream may still be late, so the limit is generous."""
+    """Sends requests that need no disk and no commit; a slice of a stream may still be late, so the limit is
+    generous.
+    """
 
     def __init__(self, context: RunContext) -> None:
         super().__init__(context, "canary")
@@ -49,7 +51,7 @@ class Canary(Client):
         elif self.context.virtual.serves:
             self._waited_ms += elapsed_ms
             if self._waited_ms > ANSWER_MS_MAX:
-                raise Violation(ANSWERED_SOON, f"none for {self._waited_ms:.0f} ms of service")
+                raise Violation(ANSWERED_SOON, f"no response for {self._waited_ms:.0f} ms of service")
 
     def work(self) -> None:
         if self._waits or self.now_ms < self._next_ms:
@@ -65,5 +67,5 @@ class Canary(Client):
         self._waits = False
         self._answers += 1
         if self.context.virtual.machine.spawner.holds_a_commit():
-            self.context.world.trace.meet(SERVED_MEANWHILE)
+            self.context.world.trace.count_fault(SERVED_MEANWHILE)
         self._next_ms = self.now_ms + self.entropy.below(PAUSE_MS_MAX)

@@ -1,4 +1,4 @@
-"""Members of the classic protocol: they join, the leader shares out, they stay by heartbeats and leave."""
+"""Members of the classic protocol: they join, the leader assigns, they send heartbeats and leave."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.checkers.violation import require
 from headrace.sim.context import RunContext
 from headrace.sim.workloads import group_requests as requests
-from headrace.sim.workloads.members import COMES_AGAIN, STALE, Member
+from headrace.sim.workloads.members import RETRIED_ERRORS, STALE, GroupClient
 from headrace.sim.workloads.producers import HONEST_ERRORS
 from headrace.wire.apis import ApiKey
 
@@ -17,8 +17,8 @@ HEARTBEAT_MS = 800
 LEAVE_ONE_IN = 90
 
 
-class ClassicMember(Member):
-    """Static with `instance_id`: it comes back as the same member when it has forgotten who it was."""
+class ClassicGroupClient(GroupClient):
+    """Static with `instance_id`: after a restart it rejoins as the same member."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class ClassicMember(Member):
     def lost(self) -> None:
         super().lost()
         if self.instance_id is not None and self.entropy.one_in(4):
-            self.member_id = ""  # the process was started again
+            self.member_id = ""  # the process was restarted
             self._is_member = False
 
     def fenced(self, error: ErrorCode) -> None:
@@ -50,10 +50,12 @@ class ClassicMember(Member):
             self.positions.clear()
 
     def is_over(self, epoch: int) -> bool:
-        """A generation is written when its leader has shared out; until then a start goes back to the one before."""
+        """Return whether the generation is over. It is written after the leader has assigned; until then a start
+        restores the previous one.
+        """
         return self.group.generation > epoch
 
-    def belong(self) -> bool:
+    def keep_membership(self) -> bool:
         if not self._is_member:
             self._join()
         elif self.now_ms >= self._heartbeat_ms:
@@ -127,7 +129,7 @@ class ClassicMember(Member):
             if error is ErrorCode.NONE:
                 self.remember_former()
             else:
-                require(error in (*STALE, *COMES_AGAIN), HONEST_ERRORS, f"{error.name} for {self.name}, who leaves")
+                require(error in (*STALE, *RETRIED_ERRORS), HONEST_ERRORS, f"{error.name} for {self.name}, who leaves")
             self.member_id = ""
             self._is_member = False
             self.positions.clear()

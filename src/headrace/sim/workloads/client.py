@@ -1,4 +1,4 @@
-"""What every simulated client does: connect, ask, take answers, and begin again when the connection is gone."""
+"""The common part of simulated clients: connect, send requests, take responses, and reconnect."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,13 +10,13 @@ from headrace.wire.apis import ApiKey
 
 RECONNECT_MS_MAX = 500
 REQUEST_MS_MAX = 35_000
-"""Longer than any wait that a request may ask of the node: then the client gives the connection up."""
+"""Longer than any wait that a request may ask of the node: after this the client closes the connection."""
 
 Handler = Callable[[Any], None]
 
 
 class Client:
-    """A subclass says what to do when connected, with every turn, and when the connection is gone."""
+    """A subclass defines what happens on connecting, in every turn, and on disconnecting."""
 
     def __init__(self, context: RunContext, name: str) -> None:
         self.context = context
@@ -24,11 +24,11 @@ class Client:
         self.entropy = context.world.entropy.branch(f"client {name}")
         self.connection: KafkaConnection | None = None
         self.silent = False
-        """Half-closed: it only takes the answers that still come."""
+        """Half-closed: it only takes the remaining responses."""
         self.excused = False
-        """Whether the disk was in trouble while this connection stood: then storage errors are honest answers."""
+        """Whether the disk had faults while this connection was open: then storage errors are valid responses."""
         self.stopped = False
-        """Begins nothing new any more, and waits for what is under way."""
+        """Begins nothing new any more, and waits for the requests in progress."""
         self._retry_ms = 0.0
 
     @property
@@ -38,28 +38,28 @@ class Client:
     # For subclasses
 
     def connected(self) -> None:
-        """A fresh connection stands."""
+        """Called after connecting."""
 
     def work(self) -> None:
-        """Once a turn, with a connection."""
+        """Called once per turn while connected."""
 
     def lost(self) -> None:
-        """The connection is gone; what was asked on it gets no answer."""
+        """Called when the connection is lost; its pending requests get no response."""
 
     def hurry(self) -> None:
-        """Everything is healed: do what shows progress."""
+        """Do what shows progress, because everything is healed."""
 
     def has_progressed(self) -> bool:
-        """Whether it got on since it hurries."""
+        """Return whether it made progress since `hurry`."""
         return True
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is under way."""
+        """Return whether no request is in progress."""
         return True
 
     def ask(self, api_key: ApiKey, version: int, request: object, handle: Handler) -> None:
-        """Send a request; `handle` gets the answer, unless the connection is lost before."""
+        """Send a request; `handle` gets the response, unless the connection is lost before."""
         if self.connection is not None and not self.silent:
             try:
                 self.connection.send(api_key, version, request, handle)
@@ -67,7 +67,7 @@ class Client:
                 self.drop()
 
     def tell(self, api_key: ApiKey, version: int, request: object) -> None:
-        """Send a request that has no answer."""
+        """Send a request that has no response."""
         if self.connection is not None and not self.silent:
             try:
                 self.connection.send(api_key, version, request, answered=False)
@@ -75,7 +75,7 @@ class Client:
                 self.drop()
 
     def drop(self) -> None:
-        """Give the connection up; what was on its way to the node never arrives."""
+        """Close the connection; bytes in flight to the node never arrive."""
         if self.connection is not None:
             self.connection.wire.reset()
             self._forget_connection()

@@ -1,4 +1,4 @@
-"""A consumer that reads what is committed: it passes over what was aborted, and must never see what is open."""
+"""A consumer of committed records: it skips aborted ones, and must never see those of open transactions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ BYTES_MAX = (400, 4_000, 1 << 20)
 def committed_batches(
     histories: Histories, partition: PartitionHistory, part: Any, offset: int
 ) -> tuple[list[SentBatch], int]:
-    """What a reader gets out of an answer, as clients do it, and where it goes on."""
+    """Return the batches that a reader gets from a response, filtered as clients do, and the next offset."""
     _, end = histories.show(
         partition,
         bytes(part.records),
@@ -30,7 +30,7 @@ def committed_batches(
         high_watermark=part.high_watermark,
         sync_level=partition.topic.sync_level,
     )
-    detail = f"{partition}: shown up to {end}, the last stable offset is {part.last_stable_offset}"
+    detail = f"{partition}: shown up to {end}, but the last stable offset is {part.last_stable_offset}"
     require(end <= max(part.last_stable_offset, offset), ALL_OR_NOTHING, detail)
     coming = sorted((each.first_offset, each.producer_id) for each in part.aborted_transactions or ())
     aborting: set[int] = set()
@@ -66,7 +66,7 @@ class CommittedReader(Client):
         return self._read > self._read_before
 
     def _is_behind_a_loss(self, partition: PartitionHistory) -> bool:
-        """Whether a power cut took markers or aborted rows, which nothing had synced, since this was asked last."""
+        """Return whether a power cut removed unsynced markers or aborted records since the last request."""
         is_fresh = partition.losses != self._losses.get(partition, 0)
         self._losses[partition] = partition.losses
         return is_fresh
@@ -93,7 +93,7 @@ class CommittedReader(Client):
                     self._positions[partition] = min(offset, partition.known_end)
                     return
                 honest = error is ErrorCode.KAFKA_STORAGE_ERROR and self.excused
-                require(honest, HONEST_ERRORS, f"{error.name} for a read of what is committed in {partition}")
+                require(honest, HONEST_ERRORS, f"{error.name} for a read of committed records in {partition}")
                 return
             _, self._positions[partition] = committed_batches(self.context.histories, partition, part, offset)
             self._read += 1

@@ -1,4 +1,4 @@
-"""A client's connection: requests out, answers in as the world is stepped."""
+"""A client's connection: it sends requests and receives responses as the world is stepped."""
 
 from collections import deque
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ class _Asked(NamedTuple):
 
 
 class KafkaConnection:
-    """Pipelines as many requests as the client likes; answers come in `poll`, in the order of the requests."""
+    """Pipelines any number of requests; `poll` returns the responses, in the order of the requests."""
 
     def __init__(self, world: World, host: str, port: int) -> None:
         self.wire = world.connect(host, port)
@@ -33,14 +33,14 @@ class KafkaConnection:
 
     @property
     def waiting_since_ms(self) -> float | None:
-        """When the oldest request without an answer was sent."""
+        """Return when the oldest unanswered request was sent."""
         return self._asked[0].sent_ms if self._asked else None
 
     def is_closed(self) -> bool:
         return self.wire.is_closed()
 
     def send(self, api_key: ApiKey, version: int, request: object, tag: Any = None, *, answered: bool = True) -> int:
-        """Send a request without waiting; its answer comes with `tag`. The correlation id."""
+        """Send a request without waiting; its response comes with `tag`. Return the correlation id."""
         correlation = self._next_correlation
         self._next_correlation += 1
         body = codec(api_key).encode_request(request, version)
@@ -50,8 +50,8 @@ class KafkaConnection:
         return correlation
 
     def poll(self) -> list[tuple[Any, Any]]:
-        """The answers that have arrived whole since the last call: (tag, message)."""
-        if not self.wire.has_news():
+        """Return the complete responses since the last call: (tag, message)."""
+        if not self.wire.has_unread():
             return []
         received = self.wire.receive()
         answers = []
@@ -65,7 +65,7 @@ class KafkaConnection:
             answered, position = frames.read_response_header(
                 frame, 0, len(frame), api_key=asked.api_key, api_version=asked.version
             )
-            assert answered == asked.correlation, "answers come in the order of the requests"
+            assert answered == asked.correlation, "responses come in the order of the requests"
             answers.append(
                 (asked.tag, codec(asked.api_key).decode_response(frame, position, len(frame), asked.version))
             )

@@ -1,4 +1,4 @@
-"""Members of the consumer protocol (KIP-848): the broker assigns, a heartbeat tells and confirms."""
+"""Members of the consumer protocol (KIP-848): the broker assigns, and a heartbeat reports and confirms."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from headrace.sim.checkers.groups import GroupHistory
 from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.context import RunContext
 from headrace.sim.workloads import group_requests as requests
-from headrace.sim.workloads.members import Member
+from headrace.sim.workloads.members import GroupClient
 from headrace.wire.apis import ApiKey
 
 HEARTBEAT_MS = 500
@@ -16,7 +16,7 @@ LEAVE_ONE_IN = 90
 NOT_JOINED = 0
 
 
-class ConsumerMember(Member):
+class ConsumerGroupClient(GroupClient):
     def __init__(
         self,
         context: RunContext,
@@ -36,7 +36,7 @@ class ConsumerMember(Member):
 
     def fenced(self, error: ErrorCode) -> None:
         if error is ErrorCode.STALE_MEMBER_EPOCH:
-            self._heartbeat_ms = 0.0  # a heartbeat tells the new one
+            self._heartbeat_ms = 0.0  # a heartbeat brings the new one
             return
         self.remember_former()
         self._let_go_of(list(self.positions))
@@ -48,13 +48,13 @@ class ConsumerMember(Member):
             self.group.let_go(self.name, partition)
 
     def is_over(self, epoch: int) -> bool:
-        return True  # every change is written before it is told
+        return True  # every change is written before it is announced
 
     def has_progressed(self) -> bool:
-        """What nobody believes to have is read by nobody, whatever the broker believes."""
+        """Return progress: a partition that no member believes it owns is not read, whatever the broker believes."""
         return super().has_progressed() and self.group.are_held(self.targets)
 
-    def belong(self) -> bool:
+    def keep_membership(self) -> bool:
         if self.epoch == NOT_JOINED or self.now_ms >= self._heartbeat_ms:
             self._heartbeat()
         elif not self.hurries and self.entropy.one_in(LEAVE_ONE_IN):
@@ -79,7 +79,7 @@ class ConsumerMember(Member):
                 self._refused(error)
                 return
             if self.now_ms - asked_ms >= requests.SESSION_TIMEOUT_MS:
-                self._heartbeat_ms = 0.0  # it may have been given up since: requests of clients time out before that
+                self._heartbeat_ms = 0.0  # it may have been revoked since: requests of clients time out before that
                 return
             if not joins:
                 self.group.confirmed(self.name, had, asked_ms)
@@ -98,7 +98,7 @@ class ConsumerMember(Member):
     def _take_over(self, assignment: Any) -> None:
         wanted = {(topic.topic_id, index) for topic in assignment.topic_partitions for index in topic.partitions}
         known = {(partition.topic.topic_id, partition.index): partition for partition in self.targets}
-        # One that was just made may not be known to the others yet.
+        # The others may not know a member that was just created.
         given = {known[place] for place in wanted if place in known}
         if given == self.positions.keys():
             return

@@ -23,20 +23,20 @@ LOOK_UP_ONE_IN = 20
 WAITS_MS = (0, 100, 500, 2_000)
 BYTES_MIN = (1, 1, 2_000, 50_000)
 BYTES_MAX = (300, 4_000, requests.FETCH_BYTES_MAX)
-"""The most taken of a partition at once; a batch that is larger comes alone."""
+"""Most bytes fetched of a partition at once; a larger batch comes alone."""
 SESSION_ERRORS = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
 TIME_IS_FOUND = "an offset by time is the first of a record at or after it"
 
 
 class _Asked(NamedTuple):
-    """From where a partition is read, and how well it was synced when that was asked."""
+    """The offset from which a partition is read, and its sync level at the time of the request."""
 
     offset: int
     sync_level: int
 
 
-class Consumer(Client):
-    """Follows `targets`, which others may lengthen and change meanwhile; what it is shown must never change."""
+class SimulatedConsumer(Client):
+    """Follows `targets`, which others may extend and change meanwhile; the records it is shown must never change."""
 
     def __init__(self, context: RunContext, name: str, targets: Sequence[PartitionHistory], *, sessions: bool) -> None:
         super().__init__(context, name)
@@ -54,7 +54,7 @@ class Consumer(Client):
         self._waits = False
         self._next_ms = 0.0
         self._ends: dict[PartitionHistory, int] | None = None
-        """Where it must come to, once it hurries."""
+        """The offset it must reach after `hurry`."""
 
     def hurry(self) -> None:
         """Read on to the end, in large pieces and without detours."""
@@ -66,7 +66,7 @@ class Consumer(Client):
         return self._ends is not None
 
     def has_progressed(self) -> bool:
-        """Whether it has read up to where the partitions ended that it can name."""
+        """Return whether it has read to the ends of the partitions that it can name."""
         ends = self._ends or {}
         return all(
             self.position(target) >= ends.get(target, 0)
@@ -85,7 +85,7 @@ class Consumer(Client):
         self._session_id, self._session_epoch = NO_SESSION, NEW_SESSION
         self._asked.clear()
 
-    # Asking
+    # Requests
 
     def work(self) -> None:
         if self._waits or self.now_ms < self._next_ms:
@@ -100,7 +100,9 @@ class Consumer(Client):
             self._fetch(targets)
 
     def _readable(self) -> list[PartitionHistory]:
-        """Without a session one partition is read at a time; by name only what cannot be another of that name."""
+        """Return the partitions to read: one at a time without a session; by name only if no other topic can have that
+        name.
+        """
         targets = [target for target in self._targets if self._by_id or not target.topic.mortal]
         if self._sessions or self._hurries or not targets:
             return targets
@@ -141,7 +143,7 @@ class Consumer(Client):
         if position > start:
             self._positions[partition] = start + self.entropy.below(position - start)
 
-    # Being shown
+    # Responses
 
     def _fetched(self, response: Any) -> None:
         self._waits = False
@@ -188,7 +190,9 @@ class Consumer(Client):
                 self._positions[partition] = log_start
                 return
             fresh = partition.losses != self._losses.get(partition, 0)
-            require(fresh, KEPT, f"offset {offset} of {partition} is out of range, and no power cut can have taken it")
+            require(
+                fresh, KEPT, f"offset {offset} of {partition} is out of range, but no power cut can have removed it"
+            )
             self._losses[partition] = partition.losses
             self._positions[partition] = min(offset, partition.known_end)
         elif error in GONE:
@@ -216,7 +220,7 @@ class Consumer(Client):
     def _check_found(self, partition: PartitionHistory, timestamp: int, part: Any) -> None:
         if part.error_code:
             error = ErrorCode(part.error_code)
-            # A lookup that waits too long, or whose node stops, is to be asked for again.
+            # A lookup that takes too long, or whose node stops, must be requested again.
             honest = error is ErrorCode.OFFSET_NOT_AVAILABLE
             honest = honest or (error is ErrorCode.KAFKA_STORAGE_ERROR and self.excused)
             require(honest, HONEST_ERRORS, f"{error.name} for an offset by time of {partition}")
@@ -225,5 +229,7 @@ class Consumer(Client):
             if part.timestamp < timestamp or (
                 batch is not None and not partition.topic.append_time and batch.timestamp != part.timestamp
             ):
-                detail = f"{partition}: asked for {timestamp}, told offset {part.offset} of time {part.timestamp}"
+                detail = (
+                    f"{partition}: for time {timestamp}, offset {part.offset} of time {part.timestamp} was returned"
+                )
                 raise Violation(TIME_IS_FOUND, detail)

@@ -1,4 +1,4 @@
-"""The messages of members of groups, and the versions they speak."""
+"""Requests of group members, and their versions."""
 
 from collections.abc import Sequence
 
@@ -90,7 +90,7 @@ def consumer_alive(
     owned: Sequence[tuple[TopicId, Sequence[int]]],
     topics: Sequence[str] | None,
 ) -> object:
-    """`topics` are told when joining; afterwards only what the member has."""
+    """Build a heartbeat; `topics` are sent when joining; afterwards only what the member owns."""
     return consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
         group_id=group,
         member_id=member_id,

@@ -1,4 +1,4 @@
-"""Peers that send what no client sends: noise, lies about lengths, damaged batches, and requests without end."""
+"""Peers that send what no client sends: noise, wrong lengths, damaged batches, and endless requests."""
 
 from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.context import RunContext
@@ -21,7 +21,7 @@ STAY_STEPS_MAX = 200
 
 
 class HostilePeers:
-    """Now and then another peer comes, does its worst, and leaves."""
+    """From time to time another peer connects, attacks, and leaves."""
 
     def __init__(self, context: RunContext, entropy: SeededEntropy) -> None:
         self._context = context
@@ -39,7 +39,7 @@ class HostilePeers:
         peer.send(kinds[self._entropy.below(len(kinds))](self._entropy, self._context))
         if self._entropy.one_in(3):
             peer.stall(receiving=True)
-        self._context.world.trace.meet("hostile frame")
+        self._context.world.trace.count_fault("hostile frame")
         self._peers.append((peer, self._context.world.steps + self._entropy.below(STAY_STEPS_MAX)))
 
     def step(self) -> None:
@@ -72,7 +72,9 @@ def _lie_about_the_length(entropy: SeededEntropy, context: RunContext) -> bytes:
 
 
 def _flipped_request(entropy: SeededEntropy, context: RunContext) -> bytes:
-    """A request with some bytes changed behind its size. None of them changes anything when it is valid by chance."""
+    """Return a request with some bytes changed after its size. None of them changes anything if it is valid by
+    chance.
+    """
     target = _target(entropy, context)
     name, index = (target.topic.name, target.index) if target is not None else ("none", 0)
     wanted = requests.wanted_topic(name, [(index, entropy.below(1_000))])
@@ -98,7 +100,7 @@ def _damaged_batch(entropy: SeededEntropy, context: RunContext) -> bytes:
 
 
 def _bad_batch(entropy: SeededEntropy) -> bytes:
-    """Whole in form, with one byte of its records changed: only the checksum tells."""
+    """Return a well-formed batch with one byte of its records changed: only the checksum reveals it."""
     content = build_batch([NewRecord(0, None, entropy.random_bytes(1 + entropy.below(500)))])
     content[-2] ^= 1 + entropy.below(255)
     return bytes(content)

@@ -25,7 +25,7 @@ TOMBSTONE_ONE_IN = 6
 PAUSE_MS_MAX, RETRY_MS_MAX = 120, 300
 SCAN_PAUSE_MS_MAX = 1_500
 FETCH_BYTES = (2_000, 20_000, 1 << 20)
-COMES_AGAIN = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR)
+RETRIED_ERRORS = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 class _Written(NamedTuple):
@@ -35,7 +35,7 @@ class _Written(NamedTuple):
 
 
 class KeyedProducer(Client):
-    """Idempotent, one batch at a time; what was not answered is sent again."""
+    """Idempotent, one batch at a time; unanswered batches are sent again."""
 
     def __init__(self, context: RunContext, name: str, histories: Callable[[], Sequence[KeyHistory]]) -> None:
         super().__init__(context, name)
@@ -111,7 +111,7 @@ class KeyedProducer(Client):
             answer = response.responses[0].partition_responses[0]
             if answer.error_code:
                 error = ErrorCode(answer.error_code)
-                require(error in COMES_AGAIN, HONEST_ERRORS, f"{error.name} for a batch of {self.name}")
+                require(error in RETRIED_ERRORS, HONEST_ERRORS, f"{error.name} for a batch of {self.name}")
                 self._next_ms = self.now_ms + self.entropy.below(RETRY_MS_MAX)
                 return
             for key, number in written.numbers:
@@ -127,7 +127,7 @@ class KeyedProducer(Client):
 
 
 class Scan:
-    """One reading of a partition from its start to its end, which moves: what replaces a record may be new."""
+    """One read of a partition from its start to its end, which moves: a record that replaces another may be new."""
 
     def __init__(self, history: KeyHistory, *, at_rest: bool = False) -> None:
         self.history = history
@@ -137,7 +137,7 @@ class Scan:
         self._due = history.acknowledged()
 
     def take(self, part: Any) -> bool:
-        """An answer; whether that was the last one needed."""
+        """Take a response; return whether it was the last one needed."""
         partition = self.history.partition
         for batch in batches(bytes(part.records or b"")):
             fields = check_batch(batch)
@@ -147,7 +147,7 @@ class Scan:
                     value = None if record.value is None else int.from_bytes(record.value[:VALUE_BYTES], "big")
                     self.shown[bytes(record.key)] = value
             end = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA] + 1
-            require(end > self.offset, NO_GAP, f"{partition}: a batch ends at {end} where {self.offset} was due")
+            require(end > self.offset, NO_GAP, f"{partition}: a batch ends at {end} where {self.offset} was expected")
             self.offset = end
         if self.offset < partition.known_end:
             return False

@@ -1,4 +1,6 @@
-"""What members of both protocols do: read what was committed, get on, commit, and sometimes come too late."""
+"""The common part of members of both protocols: read the committed offsets, advance, commit, and sometimes come too
+late.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,12 +22,12 @@ ZOMBIE_ONE_IN = 3
 SLEEP_ONE_IN, SLEEP_MS_MAX = 120, 3 * requests.SESSION_TIMEOUT_MS
 COMMIT_LOST = "coordinator's commit lost"
 
-COMES_AGAIN = (
+RETRIED_ERRORS = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
-"""Any member may be told so at any time; what it asked for may have been done."""
+"""Errors that any member may get at any time; its request may have been executed."""
 STALE = (
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.UNKNOWN_MEMBER_ID,
@@ -36,8 +38,8 @@ STALE = (
 )
 
 
-class Member(Client):
-    """One request at a time. A subclass says how it becomes a member and stays one."""
+class GroupClient(Client):
+    """One request at a time. A subclass defines how it joins and stays a member."""
 
     def __init__(
         self, context: RunContext, name: str, group: GroupHistory, targets: Sequence[PartitionHistory]
@@ -49,29 +51,29 @@ class Member(Client):
         self.instance_id: str | None = None
         self.epoch = 0
         self.positions: dict[PartitionHistory, int | None] = {}
-        """What it has, and how far it is; None before it has asked."""
+        """Its partitions and positions; None before it has looked them up."""
         self._waits = False
         self._next_ms = 0.0
         self._asleep_until_ms = 0.0
         self._former: tuple[str, int, PartitionHistory] | None = None
-        """An identity that it has lost, and a partition it had then."""
+        """An identity that it has lost, and a partition it owned then."""
         self.hurries = False
-        """Nobody goes away any more."""
+        """No member leaves any more."""
         self._progress = 0
         self._progress_before = 0
 
     # For subclasses
 
-    def belong(self) -> bool:
-        """Do what keeps or makes it a member, if that is due; whether something was asked."""
+    def keep_membership(self) -> bool:
+        """Send what keeps or makes it a member, if due; return whether a request was sent."""
         raise NotImplementedError
 
     def fenced(self, error: ErrorCode) -> None:
-        """It is told that it is no member any more."""
+        """Handle the response that it is no longer a member."""
         raise NotImplementedError
 
     def is_over(self, epoch: int) -> bool:
-        """Whether no start can bring back that epoch."""
+        """Return whether no start can restore that epoch."""
         raise NotImplementedError
 
     # The client
@@ -97,7 +99,7 @@ class Member(Client):
     def work(self) -> None:
         if self._waits or self.stopped or self.now_ms < self._asleep_until_ms or self.now_ms < self._next_ms:
             return
-        if self.belong():
+        if self.keep_membership():
             return
         if self._former is not None and self.is_over(self._former[1]) and self.entropy.one_in(ZOMBIE_ONE_IN):
             self._commit_as_a_zombie(*self._former)
@@ -127,7 +129,7 @@ class Member(Client):
         return (partition.topic.name, partition.index)
 
     def remember_former(self) -> None:
-        """It is no member of that generation any more: once that is written, nothing may be committed in its name."""
+        """Remember a former identity: once its end is written, nothing may be committed in its name."""
         if self.positions and self.member_id:
             self._former = (self.member_id, self.epoch, next(iter(self.positions)))
 
@@ -172,7 +174,7 @@ class Member(Client):
                 self.group.commits += 1
                 self.progressed()
                 return
-            if error not in COMES_AGAIN:
+            if error not in RETRIED_ERRORS:
                 truth.refused(offset)
             self._refused(error)
 
@@ -189,7 +191,7 @@ class Member(Client):
             error = ErrorCode(response.topics[0].partitions[0].error_code)
             if error is ErrorCode.NONE:
                 raise Violation(FENCED, f"{partition} of {self.group.group_id}: {self.name} committed in epoch {epoch}")
-            require(error in (*STALE, *COMES_AGAIN), HONEST_ERRORS, f"{error.name} for a commit of a former member")
+            require(error in (*STALE, *RETRIED_ERRORS), HONEST_ERRORS, f"{error.name} for a commit of a former member")
 
         message = requests.commit(self.group.group_id, epoch, member_id, None, [(self.place(partition), offset)])
         self.request(ApiKey.OFFSET_COMMIT, requests.OFFSET_COMMIT, message, answered)
@@ -197,8 +199,8 @@ class Member(Client):
     def _refused(self, error: ErrorCode) -> None:
         self.wait()
         if error is ErrorCode.COORDINATOR_NOT_AVAILABLE:
-            self.context.world.trace.meet(COMMIT_LOST)
-        if error in COMES_AGAIN:
+            self.context.world.trace.count_fault(COMMIT_LOST)
+        if error in RETRIED_ERRORS:
             return
         require(
             error in STALE or error is ErrorCode.REBALANCE_IN_PROGRESS,

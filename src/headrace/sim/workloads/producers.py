@@ -1,11 +1,10 @@
-"""Producers: idempotent ones that send everything again in order, and plain ones that send once."""
+"""Producers: idempotent ones that retry everything in order, and plain ones that send once."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from headrace.model.errors import ErrorCode
-from headrace.sim.checkers.history import PartitionHistory, SentBatch
-from headrace.sim.checkers.history import Producer as SentBy
+from headrace.sim.checkers.history import PartitionHistory, ProducerIdentity, SentBatch
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.context import RunContext
 from headrace.sim.workloads import requests
@@ -18,13 +17,13 @@ UNANSWERED = 0
 TIMEOUTS_MS = (1_000, 5_000, 20_000)
 PAUSE_ONE_IN = 12
 
-HONEST_ERRORS = "a client is told nothing but what is so"
-NEVER_REFUSED = "an idempotent producer that sends again in order is not refused"
+HONEST_ERRORS = "responses to clients are true"
+NEVER_REFUSED = "an idempotent producer that retries in order is not refused"
 GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
-class Producer(Client):
-    """Keeps some batches in flight to `targets`, which others may lengthen and change meanwhile."""
+class SimulatedProducer(Client):
+    """Keeps some batches in flight to `targets`, which others may extend and change meanwhile."""
 
     def __init__(
         self,
@@ -53,19 +52,19 @@ class Producer(Client):
         self._next_ms = 0.0
         self._hurries = False
         self._acknowledged: set[PartitionHistory] = set()
-        """Targets that took a batch; asked for, never walked through."""
+        """Targets that accepted a batch; used for lookups, never iterated."""
 
     @property
     def settled(self) -> bool:
         return not self._unacknowledged
 
     def hurry(self) -> None:
-        """From now on only one more batch to every target, to see it acknowledged."""
+        """From now on send only one more batch to every target, to see it acknowledged."""
         self._hurries = True
         self._acknowledged.clear()
 
     def has_progressed(self) -> bool:
-        """Whether every target has taken a batch since it hurries; who is not answered cannot know."""
+        """Return whether every target has accepted a batch since `hurry`; a producer without responses cannot know."""
         return self._acks == UNANSWERED or not self._choices()
 
     def _choices(self) -> list[PartitionHistory]:
@@ -76,7 +75,7 @@ class Producer(Client):
     def connected(self) -> None:
         losses = sum(target.losses for target in self._targets)
         if losses != self._losses_seen:
-            self._begin_anew()  # what it built on is gone with the power, so it cannot go on in sequence
+            self._begin_anew()  # the batches it built on were lost with the power, so it cannot continue its sequence
             self._losses_seen = losses
         if self._idempotent and self._producer_id == NO_PRODUCER:
             self.ask(ApiKey.INIT_PRODUCER_ID, requests.INIT_PRODUCER_ID, requests.new_producer(), self._identified)
@@ -124,7 +123,7 @@ class Producer(Client):
         if not self._idempotent:
             return self._maker.make(target)
         sequence = self._sequences.get(target, 0)
-        batch = self._maker.make(target, producer=SentBy(self._producer_id, 0), sequence=sequence)
+        batch = self._maker.make(target, producer=ProducerIdentity(self._producer_id, 0), sequence=sequence)
         self._sequences[target] = sequence + batch.count
         return batch
 
@@ -144,7 +143,7 @@ class Producer(Client):
         else:
             self.ask(ApiKey.PRODUCE, version, request, lambda response: self._answered(batch, response))
 
-    # Answers
+    # Responses
 
     def _answered(self, batch: SentBatch, response: Any) -> None:
         answer = response.responses[0].partition_responses[0]

@@ -10,8 +10,8 @@ from typing import Any
 
 from headrace.model.errors import ErrorCode
 from headrace.sim.checkers.batch_commits import FENCED_RUN, KNOWN_COMMIT, CommittedBatch
-from headrace.sim.checkers.history import PartitionHistory, Producer, SentBatch
-from headrace.sim.checkers.transactions import Transaction
+from headrace.sim.checkers.history import PartitionHistory, ProducerIdentity, SentBatch
+from headrace.sim.checkers.transactions import TransactionHistory
 from headrace.sim.checkers.violation import Violation, require
 from headrace.sim.context import RunContext
 from headrace.sim.workloads import batch_requests
@@ -19,7 +19,7 @@ from headrace.sim.workloads import transaction_requests as requests
 from headrace.sim.workloads.batches import BatchMaker
 from headrace.sim.workloads.producers import HONEST_ERRORS
 from headrace.sim.workloads.step_client import Step, SteppingClient
-from headrace.sim.workloads.transactional import COMES_AGAIN, FENCED, PRODUCE_TIMEOUT_MS
+from headrace.sim.workloads.transactional import FENCED, PRODUCE_TIMEOUT_MS, RETRIED_ERRORS
 from headrace.wire.apis import ApiKey
 
 TASKS_MAX, WRITES_MAX = 3, 2
@@ -38,11 +38,11 @@ ZOMBIE_ONE_IN = 2
 class Attempt:
     """One attempt of a task: its writer and its records."""
 
-    def __init__(self, number: int, work: Transaction) -> None:
+    def __init__(self, number: int, work: TransactionHistory) -> None:
         self.number = number
         self.work = work
         self.transactional_id = ""
-        self.producer: Producer | None = None
+        self.producer: ProducerIdentity | None = None
         self.sequences: dict[PartitionHistory, int] = {}
 
 
@@ -72,7 +72,7 @@ class Query(SteppingClient):
 
     def go_on(self) -> None:
         if self._zombie is not None and self._entered and self.entropy.one_in(ZOMBIE_ONE_IN):
-            self._come_late(self._zombie)
+            self._send_late_requests(self._zombie)
         elif self._steps:
             if not self._hurries and self.entropy.one_in(CRASH_ONE_IN):
                 self._restart()
@@ -115,7 +115,7 @@ class Query(SteppingClient):
 
     def _new_attempt(self) -> Attempt:
         self._attempts_made += 1
-        work = Transaction(f"{self._attempts_made} for {self._batch.name}, {self._run}")
+        work = TransactionHistory(f"{self._attempts_made} for {self._batch.name}, {self._run}")
         attempt = Attempt(self._attempts_made, work)
         self._batch.attempts.append(work)
         self._attempts.append(attempt)
@@ -133,7 +133,7 @@ class Query(SteppingClient):
             if self.entropy.one_in(SLEEP_ONE_IN) and not self._hurries:
                 self._rest(2 * batch_requests.TIMEOUT_MS)
             return True
-        if error in COMES_AGAIN:
+        if error in RETRIED_ERRORS:
             self._rest(RETRY_MS_MAX)
             return False
         require(error in FENCED, HONEST_ERRORS, f"{error.name} for {what}")
@@ -154,7 +154,7 @@ class Query(SteppingClient):
                 return
             require(not self._batch.committed, KNOWN_COMMIT, f"{attempt.work} was lent {response.transactional_id}")
             attempt.transactional_id = response.transactional_id
-            attempt.producer = Producer(response.producer_id, response.producer_epoch)
+            attempt.producer = ProducerIdentity(response.producer_id, response.producer_epoch)
 
         self._request(
             ApiKey.BEGIN_BATCH_WRITER,
@@ -198,7 +198,7 @@ class Query(SteppingClient):
         )
         self._request(ApiKey.PRODUCE, requests.PRODUCE[requests.SECOND], message, handle)
 
-    def _writers(self, attempts: list[Attempt]) -> list[tuple[str, Producer]]:
+    def _writers(self, attempts: list[Attempt]) -> list[tuple[str, ProducerIdentity]]:
         return [(attempt.transactional_id, attempt.producer) for attempt in attempts if attempt.producer is not None]
 
     def _commit(self) -> None:
@@ -226,7 +226,7 @@ class Query(SteppingClient):
 
         def responded(response: Any) -> None:
             error = ErrorCode(response.error_code)
-            if error in COMES_AGAIN:
+            if error in RETRIED_ERRORS:
                 self._rest(RETRY_MS_MAX)
                 return
             detail = f"{error.name} for a second commit of {self._batch.name} by other writers"
@@ -234,7 +234,9 @@ class Query(SteppingClient):
             self._steps.pop(0)
             self._checkpoint()
 
-        message = batch_requests.commit(self.name, self._run, self._batch_id, [(f"{self.name}#99", Producer(1, 1))])
+        message = batch_requests.commit(
+            self.name, self._run, self._batch_id, [(f"{self.name}#99", ProducerIdentity(1, 1))]
+        )
         self._request(ApiKey.COMMIT_BATCH, batch_requests.VERSION, message, responded)
 
     def _checkpoint(self) -> None:
@@ -263,7 +265,7 @@ class Query(SteppingClient):
 
     # Zombies
 
-    def _come_late(self, zombie: Zombie) -> None:
+    def _send_late_requests(self, zombie: Zombie) -> None:
         """Send requests of the older run, which must have no effect after a response to the newer one."""
         self._zombie = None
         alive = [attempt for attempt in zombie.attempts if attempt.sequences]
@@ -275,14 +277,16 @@ class Query(SteppingClient):
     def _write_late(self, zombie: Zombie, attempt: Attempt) -> None:
         assert attempt.producer is not None
         partition, sequence = next(iter(attempt.sequences.items()))
-        work = Transaction(f"late work of {attempt.work}")
+        work = TransactionHistory(f"late work of {attempt.work}")
         batch = self._maker.make(partition, producer=attempt.producer, sequence=sequence, transaction=work)
 
         def responded(response: Any) -> None:
             """Check the result. Until the marker is written the batch is accepted; an abort marker then hides it."""
             error = ErrorCode(response.responses[0].partition_responses[0].error_code)
             require(
-                error in (ErrorCode.NONE, *FENCED, *COMES_AGAIN), HONEST_ERRORS, f"{error.name} for {batch} of a zombie"
+                error in (ErrorCode.NONE, *FENCED, *RETRIED_ERRORS),
+                HONEST_ERRORS,
+                f"{error.name} for {batch} of a zombie",
             )
             work.commit_asked = attempt.work.commit_asked
 
@@ -297,7 +301,7 @@ class Query(SteppingClient):
             error = ErrorCode(response.error_code)
             if error is ErrorCode.NONE and not response.already_committed:
                 raise Violation(FENCED_RUN, f"{zombie.run} of {self.name} has committed {zombie.batch.name}")
-            fenced = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_TXN_STATE, *COMES_AGAIN, ErrorCode.NONE)
+            fenced = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_TXN_STATE, *RETRIED_ERRORS, ErrorCode.NONE)
             require(error in fenced, HONEST_ERRORS, f"{error.name} for the late commit of {zombie.batch.name}")
 
         self._request(

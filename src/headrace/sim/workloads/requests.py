@@ -1,4 +1,4 @@
-"""The messages that simulated clients send, and the versions they speak."""
+"""Requests of simulated clients, and their versions."""
 
 from collections.abc import Sequence
 
@@ -58,7 +58,7 @@ def partition_growth(name: str, count: int) -> object:
 
 
 def config_change(topic: str, name: str, value: str | None) -> object:
-    """None takes the topic's own value away."""
+    """Build a config change; None removes the topic's own value."""
     operation = DELETE if value is None else SET
     change = incremental_alter_configs.IncrementalAlterConfigsRequestConfig(
         name=name, config_operation=operation, value=value
@@ -110,7 +110,7 @@ def wanted_topic(
     topic_id: TopicId = NO_ID,
     bytes_max: int = FETCH_BYTES_MAX,
 ) -> fetch.FetchRequestTopic:
-    """(partition, offset) of one topic."""
+    """Build a fetch topic from (partition, offset) pairs."""
     return fetch.FetchRequestTopic(
         topic=topic,
         topic_id=topic_id,

@@ -1,4 +1,4 @@
-"""A client whose work is a list of steps, one request each, done one after the other until one of them is committed."""
+"""A client whose work is a list of steps, one request each, executed in order."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ Step = Callable[[], None]
 
 
 class SteppingClient(Client):
-    """A step stays the first until a subclass takes it out, so that one that was not answered is asked again."""
+    """A step stays the first until a subclass removes it, so that an unanswered one is sent again."""
 
     def __init__(self, context: RunContext, name: str) -> None:
         super().__init__(context, name)
@@ -41,7 +41,7 @@ class SteppingClient(Client):
             self.go_on()
 
     def go_on(self) -> None:
-        """Nothing is awaited, and the rest is over."""
+        """Continue: no response is awaited, and the pause is over."""
         raise NotImplementedError
 
     def _request(self, api_key: ApiKey, version: int, message: object, handle: Callable[[Any], object]) -> None:

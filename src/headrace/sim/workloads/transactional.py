@@ -1,16 +1,16 @@
 """Transactional producers: they write to several partitions and commit or abort, and sometimes come too late.
 
-A transaction is a list of steps, one request each; a step that was not answered is asked again. After anything worse
-the producer takes its transactional id anew, and what it left is the coordinator's to abort.
+A transaction is a list of steps, one request each; an unanswered step is sent again. After any worse error the producer
+initialises its transactional id again, and the coordinator aborts the old transaction.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from headrace.model.errors import ErrorCode
-from headrace.sim.checkers.groups import CommittedOffset, GroupHistory
-from headrace.sim.checkers.history import PartitionHistory, Producer, SentBatch
-from headrace.sim.checkers.transactions import FENCED_PRODUCER, Transaction
+from headrace.sim.checkers.groups import CommittedOffsetHistory, GroupHistory
+from headrace.sim.checkers.history import PartitionHistory, ProducerIdentity, SentBatch
+from headrace.sim.checkers.transactions import FENCED_PRODUCER, TransactionHistory
 from headrace.sim.checkers.violation import Violation, require
 from headrace.sim.context import RunContext
 from headrace.sim.workloads import group_requests
@@ -29,7 +29,7 @@ OFFSETS_ONE_IN = 2
 ZOMBIE_ONE_IN = 2
 PRODUCE_TIMEOUT_MS = 3_000
 
-COMES_AGAIN = (
+RETRIED_ERRORS = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
@@ -39,7 +39,7 @@ COMES_AGAIN = (
     ErrorCode.KAFKA_STORAGE_ERROR,
     ErrorCode.UNSTABLE_OFFSET_COMMIT,
 )
-"""The same request is to be sent again."""
+"""Errors after which the same request is sent again."""
 FENCED = (
     ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.PRODUCER_FENCED,
@@ -61,14 +61,14 @@ class TransactionalProducer(SteppingClient):
         self._group = group
         self._version = version
         self._maker = BatchMaker(context, name)
-        self._producer: Producer | None = None
+        self._producer: ProducerIdentity | None = None
         self._sequences: dict[PartitionHistory, int] = {}
-        self._transaction: Transaction | None = None
-        self._offset: tuple[CommittedOffset, int] | None = None
-        self._former: tuple[Producer, PartitionHistory, int] | None = None
-        """Who it was before it took its id anew, and what it would have written next."""
+        self._transaction: TransactionHistory | None = None
+        self._offset: tuple[CommittedOffsetHistory, int] | None = None
+        self._former: tuple[ProducerIdentity, PartitionHistory, int] | None = None
+        """Its identity before it initialised its id again, and the batch it would have written next."""
         self._offset_next = 0
-        self.transactions: list[Transaction] = []
+        self.transactions: list[TransactionHistory] = []
 
     def go_on(self) -> None:
         if self._producer is None:
@@ -81,26 +81,26 @@ class TransactionalProducer(SteppingClient):
         elif not self.stopped and self._targets:
             self._begin()
 
-    # The id
+    # The transactional id
 
     def _take_the_id(self) -> None:
         def taken(response: Any) -> None:
             error = ErrorCode(response.error_code)
             if error is ErrorCode.NONE:
-                self._become(Producer(response.producer_id, response.producer_epoch))
+                self._become(ProducerIdentity(response.producer_id, response.producer_epoch))
             else:
-                require(error in COMES_AGAIN, HONEST_ERRORS, f"{error.name} for {self.name}, who takes its id")
+                require(error in RETRIED_ERRORS, HONEST_ERRORS, f"{error.name} for {self.name}, who takes its id")
                 self._rest(RETRY_MS_MAX)
 
         self._request(ApiKey.INIT_PRODUCER_ID, requests.INIT_PRODUCER_ID, requests.init(self.name), taken)
 
-    def _become(self, producer: Producer) -> None:
+    def _become(self, producer: ProducerIdentity) -> None:
         if producer != self._producer:
             self._producer = producer
             self._sequences.clear()
 
     def _start_anew(self) -> None:
-        """The transaction is left to its coordinator; unless its commit was asked for, it counts as never written."""
+        """Leave the transaction to its coordinator; unless its commit was requested, it counts as never written."""
         if self._producer is not None and self._sequences:
             partition, sequence = next(iter(self._sequences.items()))
             self._former = (self._producer, partition, sequence)
@@ -111,24 +111,24 @@ class TransactionalProducer(SteppingClient):
         self._steps.clear()
         self._rest(RETRY_MS_MAX)
 
-    def _write_as_a_zombie(self, producer: Producer, partition: PartitionHistory, sequence: int) -> None:
-        """Its id has been taken anew, which was answered: nothing of what it was may be written."""
+    def _write_as_a_zombie(self, producer: ProducerIdentity, partition: PartitionHistory, sequence: int) -> None:
+        """Write under the former identity after the new one was confirmed: nothing of it may be accepted."""
         self._former = None
-        transaction = Transaction(f"{self.name} as a zombie")
+        transaction = TransactionHistory(f"{self.name} as a zombie")
         batch = self._maker.make(partition, producer=producer, sequence=sequence, transaction=transaction)
 
         def answered(response: Any) -> None:
             error = ErrorCode(response.responses[0].partition_responses[0].error_code)
             if error is ErrorCode.NONE:
-                raise Violation(FENCED_PRODUCER, f"{batch} was taken, {self._producer} has the id")
-            require(error in (*FENCED, *COMES_AGAIN), HONEST_ERRORS, f"{error.name} for {batch} of a zombie")
+                raise Violation(FENCED_PRODUCER, f"{batch} was accepted, although {self._producer} has the id")
+            require(error in (*FENCED, *RETRIED_ERRORS), HONEST_ERRORS, f"{error.name} for {batch} of a zombie")
 
         self._send(batch, answered)
 
     # A transaction
 
     def _begin(self) -> None:
-        transaction = self._transaction = Transaction(f"{len(self.transactions)} of {self.name}")
+        transaction = self._transaction = TransactionHistory(f"{len(self.transactions)} of {self.name}")
         self.transactions.append(transaction)
         targets = list(self._targets)
         chosen: list[PartitionHistory] = []
@@ -149,13 +149,13 @@ class TransactionalProducer(SteppingClient):
         self._steps.append(lambda: self._end(transaction, commit=commit))
 
     def _done(self, error_code: int) -> bool:
-        """Whether a step is done; what comes again stays the next one."""
+        """Return whether a step is done; a step to be repeated stays the next one."""
         error = ErrorCode(error_code)
         if error is ErrorCode.NONE:
             if self._steps:
                 self._steps.pop(0)
             return True
-        if error in COMES_AGAIN:
+        if error in RETRIED_ERRORS:
             self._rest(RETRY_MS_MAX)
             return False
         require(error in FENCED, HONEST_ERRORS, f"{error.name} for {self._transaction}")
@@ -177,8 +177,8 @@ class TransactionalProducer(SteppingClient):
         message = requests.add_partitions(self.name, self._producer, partitions)
         self._request(ApiKey.ADD_PARTITIONS_TO_TXN, requests.ADD_PARTITIONS, message, added)
 
-    def _writing(self, partition: PartitionHistory, transaction: Transaction) -> Step:
-        """The same batch as often as it takes."""
+    def _writing(self, partition: PartitionHistory, transaction: TransactionHistory) -> Step:
+        """Write the same batch until it is accepted."""
         made: list[SentBatch] = []
 
         def write() -> None:
@@ -253,14 +253,14 @@ class TransactionalProducer(SteppingClient):
         self._steps.insert(0, look)
 
     def _abandon(self) -> None:
-        """Without an end: for some time, or for good."""
+        """Leave the transaction without an end: for some time, or for good."""
         self._steps.pop(0)
         if self.entropy.below(2):
             self._rest(2 * requests.TIMEOUT_MS)
         else:
             self._start_anew()
 
-    def _end(self, transaction: Transaction, *, commit: bool) -> None:
+    def _end(self, transaction: TransactionHistory, *, commit: bool) -> None:
         assert self._producer is not None
         transaction.commit_asked = transaction.commit_asked or commit
 
@@ -275,7 +275,7 @@ class TransactionalProducer(SteppingClient):
                 self.committed += 1
             self._transaction = self._offset = None
             if self._version == requests.SECOND:
-                self._become(Producer(response.producer_id, response.producer_epoch))
+                self._become(ProducerIdentity(response.producer_id, response.producer_epoch))
             self._rest(PAUSE_MS_MAX)
 
         message = requests.end(self.name, self._producer, commit=commit)
