@@ -110,7 +110,7 @@ def test_the_time_of_a_delivery_without_a_name(broker: EmbeddedBroker, topic: st
 
 
 def test_a_timeout_in_the_settings() -> None:
-    with pytest.raises(InvalidArgument, match="there is no setting 'timeout': times are in milliseconds"):
+    with pytest.raises(InvalidArgument, match="unknown setting 'timeout': times are in milliseconds"):
         Admin(timeout=10)  # type: ignore[call-arg]
 
 

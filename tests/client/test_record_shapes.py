@@ -123,7 +123,7 @@ def test_offsets_outside_of_the_batch() -> None:
     learned(fields, plain)
     smaller: list[int] = list(fields)
     smaller[LAST_OFFSET_DELTA] = 20
-    with pytest.raises(CorruptBatch, match="is not what it declares"):
+    with pytest.raises(CorruptBatch, match="does not match its declared size"):
         columns_of(tuple(smaller), plain)
 
 

@@ -15,7 +15,7 @@ from headrace.cli.failures import EXIT_FAILED
 from headrace.cli.options import json_option
 from headrace.cli.termination import TERMINATION_SIGNALS, end_in_order, held_back
 from headrace.operations.amounts import count_text
-from headrace.sim.report import MET_PERCENT_MIN, failure_text
+from headrace.sim.report import MET_PERCENT_MIN, SeedsReport, failure_text
 from headrace.sim.run import MINUTES, SCENARIOS, SeedResult, run_seed
 
 SEEDS_PER_TASK = 4

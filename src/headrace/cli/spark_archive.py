@@ -56,7 +56,7 @@ def _run_orders(folder: Path, part: Path) -> None:
             make_session=lambda: started_session("archive", None, archiving({}, part), folder / LOG_FILE),
             is_once=True,
         ).run()
-    if outcome.state is not State.DONE:
+    if outcome.state is not RunState.DONE:
         raise Failure(f"the pipeline that loads the classes has failed: {outcome.message}")
 
 

@@ -30,7 +30,7 @@ class _FreeSpace(NamedTuple):
 class Space:
     """Free space of one log directory. Every append checks `full`."""
 
-    __slots__ = ("_disk", "_in_flight", "_path", "_refusals", "_refusals_settled", "_reserved", "free_bytes", "full")
+    __slots__ = ("_disk", "_in_flight", "_path", "_refusals", "_refusals_handled", "_reserved", "free_bytes", "full")
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk

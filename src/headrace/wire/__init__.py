@@ -1,1 +1,3 @@
-"""Kafka's bytes: primitives, frames, schema tables, generated codecs and record batches. No input or output here."""
+"""Kafka's wire format: primitives, frames, schema tables, generated codecs and record batches. No input or output
+here.
+"""

@@ -1,6 +1,6 @@
-"""Every API by key: its name, the versions its codec knows, and the codec itself, imported at its first use.
+"""Every API by key: its name, the versions of its codec, and the codec itself, imported on first use.
 
-What a broker advertises is decided elsewhere: a codec may know versions that are not served.
+Another module decides which versions a broker advertises: a codec may support versions that are not served.
 """
 
 from enum import IntEnum
@@ -11,7 +11,7 @@ from headrace.wire.codec import Encoding
 from headrace.wire.primitives.layouts import Buffer
 
 NEVER = 32_767
-"""The first flexible version of an API that has none."""
+"""First flexible version of an API that has none."""
 
 
 class ApiKey(IntEnum):
@@ -69,7 +69,7 @@ class ApiKey(IntEnum):
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
 
-    # Headrace's own, far from Kafka's, which has keys below 100.
+    # Headrace's own APIs, far from Kafka's, whose keys are below 100.
     BEGIN_BATCH_WRITER = 32_000
     COMMIT_BATCH = 32_001
     ABORT_BATCH = 32_002
@@ -153,7 +153,7 @@ APIS: dict[int, Api] = {
 
 
 class Codec(Protocol):
-    """What every module of `wire.messages` offers. The messages are the module's own dataclasses."""
+    """Interface of every module in `wire.messages`. The messages are the module's own dataclasses."""
 
     API_KEY: int
     MIN_VERSION: int
@@ -168,11 +168,11 @@ class Codec(Protocol):
 
 
 def codec(api_key: int) -> Codec:
-    """The codec module of an API; KeyError if there is none."""
+    """Return the codec module of an API; KeyError if there is none."""
     return cast(Codec, import_module(f"headrace.wire.messages.{APIS[api_key].module}"))
 
 
 def is_flexible(api_key: int, version: int) -> bool:
-    """Whether this version of a known API uses compact encodings and tagged fields; an unknown API does not."""
+    """Return whether this version of a known API uses compact encodings and tagged fields; an unknown API does not."""
     api = APIS.get(api_key)
     return api is not None and version >= api.flexible_from

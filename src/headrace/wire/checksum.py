@@ -1,7 +1,7 @@
 """CRC-32C, by the compiled module of the crc32c package.
 
-Its own `__init__` looks up the version of the package on disk with half of the standard library, which takes as long
-as a tenth of everything that `import headrace` loads. So the compiled module is loaded from the package's folder.
+The package's own `__init__` looks up its version on disk with half of the standard library, which takes a tenth of the
+time of `import headrace`. So the compiled module is loaded directly from the package's folder.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ def _compiled() -> Callable[..., int]:
     package = find_spec("crc32c")
     found = package and PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
     if found is None or found.loader is None:
-        import crc32c  # says what is missing, or has it elsewhere
+        import crc32c  # this import reports what is missing, or finds it elsewhere
 
         whole: Callable[..., int] = crc32c.crc32c
         return whole
@@ -24,4 +24,4 @@ def _compiled() -> Callable[..., int]:
 
 
 crc32c = _compiled()
-"""Of bytes, and of those before them if their checksum is given as well."""
+"""CRC-32C of bytes, continuing the checksum of earlier bytes if it is given."""

@@ -1,4 +1,4 @@
-"""From a frame's bytes to a message and back: the steps all generated codecs share.
+"""Convert a frame's bytes to a message and back: the steps that all generated codecs share.
 
 Readers and writers are tuples with one function per version, and None for a version below the first.
 """
@@ -16,14 +16,14 @@ from headrace.wire.primitives.writers import LongArray, Pieces, Writer
 T = TypeVar("T")
 
 UNWRITABLE = (struct.error, TypeError, AttributeError, UnicodeEncodeError, OverflowError)
-"""What a value of the wrong type or range raises before it is turned into a ProtocolError."""
+"""Exceptions for a value of the wrong type or range, before they become a ProtocolError."""
 
 
 def decode(readers: Sequence[Reader[T] | None], name: str, buffer: Buffer, position: int, end: int, version: int) -> T:
-    """The message in `buffer[position:end]`. Its bytes are copied once, so nothing is held.
+    """Decode the message in `buffer[position:end]`. Its bytes are copied once, so no reference to the buffer is kept.
 
-    A `SteppedBody`, which is a message as a whole, is read as far as it allows, and raises Paused there. Bytes behind
-    the message are passed over, as Kafka does: librdkafka's Metadata request for all topics carries three.
+    A `SteppedBody`, which is a whole message, is read as far as it allows, and raises Paused there. Bytes after the
+    message are ignored, as in Kafka: librdkafka's Metadata request for all topics carries three.
     """
     _check_bounds(buffer, position, end)
     body = buffer if type(buffer) is SteppedBody else bytes(buffer[position:end])
@@ -33,13 +33,13 @@ def decode(readers: Sequence[Reader[T] | None], name: str, buffer: Buffer, posit
 def decode_view(
     readers: Sequence[Reader[T] | None], name: str, buffer: Buffer, position: int, end: int, version: int
 ) -> T:
-    """Like `decode`, but record batches in the message are views of `buffer`."""
+    """Decode like `decode`, but record batches in the message are views of `buffer`."""
     _check_bounds(buffer, position, end)
     return _decode(readers, name, memoryview(buffer)[position:end], version)
 
 
 def encode(writers: Sequence[Writer[T] | None], name: str, message: T, version: int) -> bytes:
-    """The bytes of the message, without a header. Fields that the version does not have are left out."""
+    """Encode the message without a header. Fields that the version does not have are left out."""
     writer = writers[version] if 0 <= version < len(writers) else None
     if writer is None:
         raise ProtocolError(f"{name} has no version {version}")
@@ -56,7 +56,7 @@ ITEMS_PER_STEP = 100
 
 
 class Encoding:
-    """A message with long arrays on its way to bytes, some items a step."""
+    """The encoding of a message with long arrays, some items per step."""
 
     def __init__(self, pieces: Pieces, name: str) -> None:
         self._name = name
@@ -64,10 +64,10 @@ class Encoding:
         self._step: list[Buffer] = []
         self._items = 0
         self._written: list[bytes] = []
-        """What each step has brought; joined as it goes, as even that takes its time."""
+        """The bytes of each step; joined gradually, because joining takes time too."""
 
     def step(self) -> bytes | None:
-        """Write some more; the bytes of the message if that was the rest."""
+        """Write some more; return the bytes of the message after the last step."""
         try:
             is_written = next(self._steps, True)
         except UNWRITABLE as error:
@@ -77,7 +77,7 @@ class Encoding:
         return b"".join(self._written) if is_written else None
 
     def _write(self, pieces: Pieces) -> Iterator[bool]:
-        """Stops, with False, where a step ends."""
+        """Write items; return False where a step ends."""
         for piece in pieces:
             if not isinstance(piece, LongArray):
                 self._step.append(piece)
@@ -92,7 +92,7 @@ class Encoding:
 
 
 def begin_encoding(writers: Sequence[Writer[T] | None], name: str, message: T, version: int) -> bytes | Encoding:
-    """Like `encode`; but a message with long arrays is left to be written step by step."""
+    """Encode like `encode`, but leave a message with long arrays to be written step by step."""
     writer = writers[version] if 0 <= version < len(writers) else None
     if writer is None:
         raise ProtocolError(f"{name} has no version {version}")
@@ -106,7 +106,7 @@ def begin_encoding(writers: Sequence[Writer[T] | None], name: str, message: T, v
 
 def _check_bounds(buffer: Buffer, position: int, end: int) -> None:
     if not 0 <= position <= end <= len(buffer):
-        raise ProtocolError(f"bytes {position} to {end} are not in a buffer of {len(buffer)}")
+        raise ProtocolError(f"bytes {position} to {end} are outside a buffer of {len(buffer)}")
 
 
 def _decode(readers: Sequence[Reader[T] | None], name: str, body: Buffer, version: int) -> T:

@@ -1,4 +1,4 @@
-"""The compiled helpers: loading them, and telling users which of them this installation has.
+"""Load the compiled helpers, and report which of them this installation has.
 
 An installation without them does the same work in Python; `tools/build_native.py` builds them.
 """
@@ -16,12 +16,12 @@ INSTALL = "install a C compiler and the headers of Python (gcc, python3-dev), th
 class CompiledHelper(NamedTuple):
     name: str
     work: str
-    """What it does, in the words of a user."""
+    """What it does, in a user's words."""
     in_use: bool
 
 
 def compiled_helpers() -> tuple[CompiledHelper, ...]:
-    """Every helper there is, and whether this process uses it or does its work in Python."""
+    """Return every helper, and whether this process uses it or does its work in Python."""
     return (
         CompiledHelper("requests", "reads produce requests and checks their records", has_request_helper()),
         CompiledHelper("columns", "decodes records for Spark and Arrow", column_library() is not None),
@@ -39,8 +39,8 @@ def has_request_helper() -> bool:
 
 @cache
 def column_library() -> Any:
-    """The library of `places.c`, or None where it was not built or belongs to another kind of machine."""
-    import ctypes  # here, because only those who read columns need it
+    """Load the library of `places.c`; None if it was not built or is for another kind of machine."""
+    import ctypes  # imported here, because only readers of columns need it
 
     library = resources.files("headrace.wire").joinpath("columns", COLUMN_LIBRARY)
     if not library.is_file():

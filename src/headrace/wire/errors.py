@@ -1,8 +1,8 @@
-"""What is raised when bytes are not what the protocol says."""
+"""Errors for bytes that violate the protocol."""
 
 
 class ProtocolError(Exception):
-    """The peer's bytes cannot be read: truncated, over-long, or not of the declared shape."""
+    """The peer's bytes cannot be decoded: truncated, too long, or malformed."""
 
 
 class CorruptBatch(ProtocolError):
@@ -10,4 +10,4 @@ class CorruptBatch(ProtocolError):
 
 
 class InflationLimit(ProtocolError):
-    """Compressed records that grow beyond the bytes allowed for them."""
+    """Compressed records that decompress to more bytes than allowed."""

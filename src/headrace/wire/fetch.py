@@ -1,6 +1,6 @@
-"""Fetch, tuned: the request as tuples, the answer as a list in which parts of files stay parts of files.
+"""Optimised codec of Fetch: the request as tuples, the response as a list in which slices of files stay slices.
 
-`headrace.wire.messages.fetch` is the slow clear form of the same bytes; a test holds the two equal.
+`headrace.wire.messages.fetch` is the slower, clearer form of the same bytes; a test keeps the two equal.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -39,7 +39,9 @@ _HEAD_15 = Struct(">iiibii")
 
 
 def _partition_layout(version: int) -> tuple[Struct, int, int, int]:
-    """(fixed fields, and which of them are the leader epoch (-1: none), the fetch offset and the most bytes)."""
+    """(fixed fields, and the positions of the leader epoch (-1: none), the fetch offset and the byte limit among
+    them).
+    """
     if version < 5:
         return Struct(">iqi"), -1, 1, 2
     if version < 9:
@@ -61,7 +63,7 @@ def scan_request(buffer: memoryview, position: int, end: int, version: int) -> F
 def scan_in_slices(
     buffer: memoryview, position: int, end: int, version: int, *, partitions_per_slice: int
 ) -> Iterator[FetchRequest | None]:
-    """The same, for a request of very many partitions: None after every slice, and the request in the end."""
+    """Scan a request with very many partitions: yields None after every slice, and the request at the end."""
     compact = version >= FLEXIBLE_FROM
     replica_id, session_id, session_epoch = -1, 0, -1
     head = _HEAD_15 if version >= 15 else _HEAD_7 if version >= SESSIONS_FROM else _HEAD_4
@@ -114,7 +116,7 @@ def _scan_topics(
     topics: list[tuple[bytes, list[WantedPartition]]],
     per_slice: int,
 ) -> Generator[None, None, int]:
-    """Adds them to `topics`; the position behind them. A topic counts as a partition, for those that name none."""
+    """Add topics to `topics`; return the position after them. A topic counts as a partition, for topics without any."""
     layout, epoch_place, offset_place, bytes_place = _PARTITION_LAYOUTS[version]
     size = layout.size
     left = per_slice
@@ -172,7 +174,7 @@ def _scan_forgotten(
 
 
 class FileSlice(Protocol):
-    """What the encoder asks of records that are still in a file."""
+    """Interface of records that are still in a file."""
 
     @property
     def length(self) -> int: ...
@@ -207,7 +209,7 @@ def encode_response(
     session_id: int,
     topics: Sequence[tuple[bytes, Sequence[PartitionData]]],
 ) -> list[bytes | FileSlice]:
-    """The whole frame: runs of bytes, with the parts of files between them."""
+    """Encode the whole frame: runs of bytes, with slices of files between them."""
     (parts,) = encode_in_slices(
         version,
         correlation_id,
@@ -231,11 +233,11 @@ def encode_in_slices(
     topics: Sequence[tuple[bytes, Sequence[PartitionData]]],
     partitions_per_slice: int,
 ) -> Iterator[list[bytes | FileSlice] | None]:
-    """The same, for the answer of very many partitions: None after every slice, and the frame in the end."""
+    """Encode a response with very many partitions: yields None after every slice, and the frame at the end."""
     left = partitions_per_slice
     compact = version >= FLEXIBLE_FROM
     pieces: list[bytes] = []
-    parts: list[bytes | FileSlice] = [b""]  # the frame's head takes this place when the size is known
+    parts: list[bytes | FileSlice] = [b""]  # placeholder for the frame's head, until the size is known
     if compact:
         pieces.append(b"\x00")
     if version >= SESSIONS_FROM:
@@ -282,7 +284,7 @@ def _topic_head(version: int, compact: bool, topic: bytes, partition_count: int)
 
 
 def _partition_head(version: int, compact: bool, data: PartitionData) -> bytes:
-    """Everything of one partition up to its records, their length included."""
+    """Encode one partition up to its records, including their length."""
     if version < 5:
         fixed = _FIXED_4.pack(*data[:4])
     else:

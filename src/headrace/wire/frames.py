@@ -1,7 +1,7 @@
-"""What stands before a message: the size of the frame, then the header of the request or the response.
+"""The bytes before a message: the size of the frame, then the header of the request or the response.
 
 Flexible versions have a tagged section at the end of the header, with one exception that clients depend on: the
-response of ApiVersions, which must be readable by a client that does not know yet what the broker speaks (KIP-511).
+response of ApiVersions, which a client must be able to read before it knows the broker's versions (KIP-511).
 """
 
 from struct import Struct
@@ -14,7 +14,7 @@ from headrace.wire.primitives.readers import MALFORMED, malformed, read_nullable
 from headrace.wire.primitives.writers import NO_TAGS, write_nullable_string
 
 SIZE_BYTES = 4
-"""The length of a frame stands in its first four bytes and does not count itself."""
+"""The length of a frame is in its first four bytes and does not count itself."""
 
 _REQUEST = Struct(">hhi")
 _SIZED_CORRELATION = Struct(">ii")
@@ -29,13 +29,13 @@ class RequestHeader(NamedTuple):
 
 
 def read_request_header(buffer: Buffer, position: int, end: int) -> RequestHeader:
-    """The header of the request in `buffer[position:end]` (without its size), and where its body begins.
+    """Return the header of the request in `buffer[position:end]` (without its size), and where its body begins.
 
-    The header of a request that is not known is read as if it were not flexible: key, version and correlation id stand
-    first in every form, so it can be refused by name.
+    The header of an unknown request is read as if it were not flexible: key, version and correlation id come first in
+    every form, so it can be refused by name.
     """
     if not 0 <= position <= end <= len(buffer):
-        raise ProtocolError(f"bytes {position} to {end} are not in a buffer of {len(buffer)}")
+        raise ProtocolError(f"bytes {position} to {end} are outside a buffer of {len(buffer)}")
     frame = buffer if end == len(buffer) else memoryview(buffer)[:end]
     try:
         api_key, api_version, correlation_id = _REQUEST.unpack_from(frame, position)
@@ -48,20 +48,20 @@ def read_request_header(buffer: Buffer, position: int, end: int) -> RequestHeade
 
 
 def response_header(correlation_id: int, api_key: int, api_version: int) -> bytes:
-    """The header of a response, without the size of the frame."""
+    """Return the header of a response, without the size of the frame."""
     header = INT32.pack(correlation_id)
     return header + NO_TAGS if _has_flexible_response_header(api_key, api_version) else header
 
 
 def response_frame(api_key: int, api_version: int, correlation_id: int, body: Buffer) -> bytes:
-    """A whole response with its size."""
+    """Return a whole response with its size."""
     tags = NO_TAGS if _has_flexible_response_header(api_key, api_version) else b""
     size = INT32.size + len(tags) + len(body)
     return b"".join((_SIZED_CORRELATION.pack(size, correlation_id), tags, body))
 
 
 def request_frame(api_key: int, api_version: int, correlation_id: int, client_id: str | None, body: Buffer) -> bytes:
-    """A whole request with its size."""
+    """Return a whole request with its size."""
     parts: list[Buffer] = [_REQUEST.pack(api_key, api_version, correlation_id)]
     write_nullable_string(parts.append, client_id)
     if is_flexible(api_key, api_version):
@@ -72,9 +72,11 @@ def request_frame(api_key: int, api_version: int, correlation_id: int, client_id
 
 
 def read_response_header(buffer: Buffer, position: int, end: int, *, api_key: int, api_version: int) -> tuple[int, int]:
-    """The correlation id of the response in `buffer[position:end]` (without its size), and where its body begins."""
+    """Return the correlation id of the response in `buffer[position:end]` (without its size), and where its body
+    begins.
+    """
     if not 0 <= position <= end <= len(buffer):
-        raise ProtocolError(f"bytes {position} to {end} are not in a buffer of {len(buffer)}")
+        raise ProtocolError(f"bytes {position} to {end} are outside a buffer of {len(buffer)}")
     frame = buffer if end == len(buffer) else memoryview(buffer)[:end]
     try:
         (correlation_id,) = INT32.unpack_from(frame, position)

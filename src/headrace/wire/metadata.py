@@ -1,6 +1,6 @@
-"""The Metadata response from pieces that can be kept: a topic's bytes change only when the topic does.
+"""Build the Metadata response from cached pieces: a topic's bytes change only when the topic does.
 
-A broker encodes each topic once per group of versions (`topic_layout`) and joins the pieces, so that asking for a
+A broker encodes each topic once per group of versions (`topic_layout`) and joins the pieces, so that a request for a
 thousand topics costs about as much as copying their bytes. The bytes are those of `wire.messages.metadata`.
 """
 
@@ -25,7 +25,7 @@ from headrace.wire.primitives.writers import (
 from headrace.wire.scan import element_count, skip_tagged_fields, string_span
 
 NO_AUTHORIZED_OPERATIONS = -2_147_483_648
-"""The bit field of a client that did not ask for it."""
+"""The bit field for a client that did not request it."""
 
 PARTITION_SHAPES_MAX = 4096
 """Struct formats kept for partitions, one per combination of replica counts."""
@@ -40,7 +40,7 @@ _INTERNAL = (b"\0", b"\1")
 
 
 class WantedTopic(NamedTuple):
-    """A topic that is asked for, by its name or its id."""
+    """A requested topic, by its name or its id."""
 
     topic_id: bytes
     name: str | None
@@ -60,7 +60,7 @@ class TopicsScan:
         """Topics that are still to be read; 0 at once for a request for none, or for all."""
 
     def take(self, count_max: int) -> list[WantedTopic]:
-        """The next ones; ProtocolError where there are none though they were declared."""
+        """Return the next topics; ProtocolError if there are fewer than declared."""
         body, position, end = self._body, self._position, len(self._body)
         flexible, by_id = self._version >= FLEXIBLE_FROM, self._version >= _TOPIC_IDS_FROM
         taken = []
@@ -81,8 +81,8 @@ class TopicsScan:
         return taken
 
     def rest(self) -> MetadataRequest:
-        """What follows the topics, as a request for none."""
-        assert not self.left, "the topics come first"
+        """Return what follows the topics, as a request for none."""
+        assert not self.left, "the topics must be read first"
         none = b"\x01" if self._version >= FLEXIBLE_FROM else INT32.pack(0)
         body = none + self._body[self._position :]
         return decode_request(body, 0, len(body), self._version)
@@ -113,7 +113,7 @@ class PartitionMetadata(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """How partitions with certain numbers of replicas are packed; the counts are as they are handed to `pack`."""
+    """The packing of partitions with certain numbers of replicas; the counts are arguments of `pack`."""
 
     pack: Struct
     replica_count: int | bytes
@@ -122,7 +122,7 @@ class _Shape(NamedTuple):
 
 
 def topic_layout(version: int) -> int:
-    """The key under which a topic's bytes can be kept: versions that give the same number share them."""
+    """Return the cache key of a topic's bytes: versions with the same number share them."""
     return _TOPIC_LAYOUTS[_known(version)]
 
 
@@ -136,7 +136,7 @@ def encode_topic(
     partitions: Sequence[PartitionMetadata],
     authorized_operations: int = NO_AUTHORIZED_OPERATIONS,
 ) -> bytes:
-    """One topic. The name may be null from version 12 on, where a topic can be asked for by id."""
+    """Encode one topic. The name may be null from version 12 on, where a topic can be requested by id."""
     flexible = _known(version) >= FLEXIBLE_FROM
     parts: list[Buffer] = [INT16.pack(error_code)]
     if name is None and version < 12:
@@ -195,7 +195,7 @@ def encode_response(
     cluster_authorized_operations: int = NO_AUTHORIZED_OPERATIONS,
     error_code: int = 0,
 ) -> bytes:
-    """The whole response; `topics` are what `encode_topic` gave for this version's layout."""
+    """Encode the whole response; `topics` are results of `encode_topic` for this version's layout."""
     flexible = _known(version) >= FLEXIBLE_FROM
     parts: list[Buffer] = []
     if version >= 3:

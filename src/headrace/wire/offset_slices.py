@@ -1,7 +1,7 @@
-"""Requests that commit very many offsets, cut into requests of the same API that commit some each.
+"""Split requests that commit very many offsets into requests of the same API that commit some each.
 
-OffsetCommit and TxnOffsetCommit end with topics and their partitions, so what stands before can be repeated before
-every slice. The answers of the slices are joined into one; a topic that was cut stands in it once for each slice.
+OffsetCommit and TxnOffsetCommit end with topics and their partitions, so the fields before can be repeated for every
+slice. The responses of the slices are joined into one; a topic that was split appears once for each slice.
 """
 
 from struct import Struct
@@ -20,7 +20,7 @@ _THROTTLE_BYTES = 4
 SLICED = frozenset((int(ApiKey.OFFSET_COMMIT), int(ApiKey.TXN_OFFSET_COMMIT)))
 
 _STRING = -1
-"""In a list of fields, beside the sizes of those that have one."""
+"""Marks a string in a list of fields, beside the sizes of fixed fields."""
 
 
 def _head_fields(key: int, version: int) -> list[int]:
@@ -37,7 +37,9 @@ def _head_fields(key: int, version: int) -> list[int]:
 
 
 def _partition_bytes(key: int, version: int) -> int:
-    """The bytes of a partition before its metadata: index and offset, a timestamp once, a leader epoch later."""
+    """Return the bytes of a partition before its metadata: index and offset, a timestamp in version 1, a leader epoch
+    later.
+    """
     if key == ApiKey.OFFSET_COMMIT and version == 1:
         return 20
     return 16 if version >= (2 if key == ApiKey.TXN_OFFSET_COMMIT else 6) else 12
@@ -48,10 +50,10 @@ def _count(count: int, *, compact: bool) -> bytes:
 
 
 class OffsetSlices:
-    """The partitions of one request, some at a time. Raises ProtocolError where the bytes are not such a request."""
+    """The partitions of one request, some at a time. Raises ProtocolError if the bytes are not such a request."""
 
     def __init__(self, key: int, version: int, body: memoryview, *, whole: bool = True) -> None:
-        """With `whole=False` the body is the beginning of a request."""
+        """With `whole=False` the body is only the beginning of a request."""
         self._body = body
         self._whole = whole
         self._flexible = is_flexible(key, version)
@@ -66,7 +68,9 @@ class OffsetSlices:
         self._partitions_left = 0
 
     def take(self, partitions_max: int, bytes_max: int) -> bytes | None:
-        """The body of a request with the next partitions, up to about `bytes_max`; None when there are no more."""
+        """Return the body of a request with the next partitions, up to about `bytes_max`; None when there are no
+        more.
+        """
         topics: list[bytes] = []
         taken, start = 0, self._position
         while taken < partitions_max and (self._topics_left or self._partitions_left):
@@ -83,7 +87,7 @@ class OffsetSlices:
         return b"".join((self._head, _count(len(topics), compact=self._flexible), *topics, tags))
 
     def first_partition(self) -> tuple[str | bytes, int]:
-        """The first topic, by its name or its id, and its first partition."""
+        """Return the first topic, by its name or its id, and its first partition."""
         start = self._position
         self._begin_topic()
         if not self._partitions_left or self._position + _INT32.size > len(self._body):
@@ -103,7 +107,9 @@ class OffsetSlices:
         self._partitions_left, self._position = self._elements(position, smallest)
 
     def _take_partitions(self, count_max: int, end_wanted: int) -> tuple[int, bytes]:
-        """Some partitions of the topic, and how many: one at least if there is one, no more behind `end_wanted`."""
+        """Return some partitions of the topic and their number: at least one if there is one, none after
+        `end_wanted`.
+        """
         body, flexible, fixed_bytes, end = self._body, self._flexible, self._fixed_bytes, len(self._body)
         start = position = self._position
         count, count_max = 0, min(self._partitions_left, count_max)
@@ -129,7 +135,7 @@ class OffsetSlices:
 
 
 class OffsetAnswers:
-    """The answers of all slices as one."""
+    """The responses of all slices as one."""
 
     def __init__(self, key: int, version: int) -> None:
         self._flexible = is_flexible(key, version)
@@ -138,7 +144,7 @@ class OffsetAnswers:
         self._count = 0
 
     def add(self, frame: bytes) -> None:
-        """Take the topics out of the answer to one slice."""
+        """Add the topics of the response to one slice."""
         tag_bytes = len(_NO_TAGS) if self._flexible else 0
         position = _RESPONSE_HEADER_BYTES + tag_bytes + self._throttle_bytes
         count, position = element_count(memoryview(frame), position, len(frame), compact=self._flexible, smallest=1)

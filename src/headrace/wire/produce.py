@@ -1,6 +1,6 @@
-"""Produce, tuned: the request as tuples of offsets into its frame, the answer packed in one go.
+"""Optimised codec of Produce: the request as tuples of offsets into its frame, the response packed in one call.
 
-`headrace.wire.messages.produce` is the slow clear form of the same bytes; a test holds the two equal.
+`headrace.wire.messages.produce` is the slower, clearer form of the same bytes; a test keeps the two equal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,10 @@ FLEXIBLE_FROM = 9
 TOPIC_IDS_FROM = 13
 TRANSACTIONAL_ID_FROM = 3
 ADD_TO_TRANSACTION_FROM = 12
-"""From here on a partition becomes part of a transaction by being written to (KIP-890)."""
+"""From this version on, writing to a partition adds it to the transaction (KIP-890)."""
 
 RECORD_SETS_MAX = 20_000
-"""Topics and record sets of one request: they may be empty, and so a frame could name millions."""
+"""Topics and record sets of one request: they may be empty, so a frame could otherwise name millions."""
 
 _ACKS_AND_TIMEOUT = Struct(">hi")
 _PARTITION_INDEX = Struct(">i")
@@ -33,7 +33,7 @@ _INT32 = Struct(">i")
 _INT16 = Struct(">h")
 
 PartitionSpan = tuple[int, int, int]
-"""(partition, start, end) of one record set in the frame; start is -1 when there is none."""
+"""(partition, start, end) of one record set in the frame; start is -1 if there is none."""
 
 TopicSpans = tuple[bytes, list[PartitionSpan]]
 """(topic name, or from version 13 its id; its record sets)."""
@@ -42,7 +42,7 @@ TopicSpans = tuple[bytes, list[PartitionSpan]]
 def scan_request(
     buffer: memoryview, position: int, end: int, version: int
 ) -> tuple[bytes | None, int, int, list[TopicSpans]]:
-    """(transactional id, acks, timeout in ms, topics), nothing copied but the names."""
+    """Return (transactional id, acks, timeout in ms, topics); only the names are copied."""
     compact = version >= FLEXIBLE_FROM
     transactional_id: bytes | None = None
     if version >= TRANSACTIONAL_ID_FROM:
@@ -93,7 +93,9 @@ def _scan_topic(buffer: memoryview, position: int, end: int, version: int, compa
 
 def _bounded(record_sets: int) -> None:
     if record_sets > RECORD_SETS_MAX:
-        raise ProtocolError(f"a Produce request of {record_sets} topics and record sets; at most {RECORD_SETS_MAX}")
+        raise ProtocolError(
+            f"a Produce request of {record_sets} topics and record sets; at most {RECORD_SETS_MAX} are allowed"
+        )
 
 
 PartitionAnswer = tuple[int, int, int, int, int]
@@ -123,7 +125,9 @@ def _partition_layout(version: int) -> tuple[Struct, int, bytes]:
 
 
 def _refusal_suffix(version: int, places: Sequence[int]) -> bytes:
-    """The records to blame, and what for (KIP-467): without it a client takes every record of the batch for bad."""
+    """Encode the rejected records and the reason (KIP-467): without it a client considers every record of the batch
+    bad.
+    """
     if version < FLEXIBLE_FROM:
         errors = b"".join(_INT32.pack(place) + b"\xff\xff" for place in places)
         return _INT32.pack(len(places)) + errors + _INT16.pack(len(REFUSED_RECORDS)) + REFUSED_RECORDS
@@ -141,9 +145,10 @@ def encode_response(
     throttle_time_ms: int,
     refused_records: Mapping[int, Sequence[int]] = _NOTHING_REFUSED,
 ) -> tuple[bytes, list[int]]:
-    """(the whole frame, where in it the error of each partition stands, in order) so that an answer can be mended.
+    """Return (the whole frame, the positions of the partitions' error codes, in order) so that a response can be
+    patched.
 
-    `refused_records` has the places of records to blame, by the number of the partition in this answer.
+    `refused_records` has the positions of rejected records, by the number of the partition in this response.
     """
     layout, taken, suffix = _LAYOUTS[version]
     compact = version >= FLEXIBLE_FROM
@@ -177,10 +182,10 @@ def encode_response(
 
 
 def single_partition_layout(version: int, topic: bytes, partition: int) -> tuple[Struct, bytes, bytes] | None:
-    """(layout, prefix, suffix) of an answer for one partition, so that one `pack` makes the frame.
+    """Return (layout, prefix, suffix) of a response for one partition, so that one `pack` builds the frame.
 
     The layout packs: size, correlation id, prefix, error, base offset, append time, log start offset, suffix. None for
-    versions that answer with fewer fields.
+    versions with fewer fields.
     """
     if version < 5:
         return None
@@ -191,7 +196,7 @@ def single_partition_layout(version: int, topic: bytes, partition: int) -> tuple
 
 
 def with_error(frame: bytes | bytearray, error_at: int, error: int) -> bytearray:
-    """An encoded answer whose partition at `error_at` failed after all."""
+    """Return an encoded response in which the partition at `error_at` failed after all."""
     mended = frame if isinstance(frame, bytearray) else bytearray(frame)
     _ERROR_AND_OFFSET.pack_into(mended, error_at, error, -1)
     return mended

@@ -1,8 +1,8 @@
-"""Reading a Produce request that differs from an earlier one of its connection only in its records.
+"""Read a Produce request that differs from an earlier one of its connection only in its records.
 
-Everything before the records is looked up as it stands; what is left to read are the length, the end and the header
-of the batch. `repeats.c` is the same, compiled, where it was built (`tools/build_native.py`); `read_repeat_plainly` is
-what it must equal, and what is used elsewhere.
+Everything before the records is looked up as a whole; only the length, the end and the header of the batch are read.
+`repeats.c` is the compiled equivalent, if it was built (`tools/build_native.py`); `read_repeat_plainly` is its
+reference, and is used elsewhere.
 """
 
 from collections.abc import Mapping
@@ -17,20 +17,23 @@ from headrace.wire.records.walk import are_sound_plainly
 from headrace.wire.scan import unsigned_varint
 
 SHAPE_AT = 8
-"""Where in a request the bytes begin that are looked up: behind api key, version and correlation id."""
+"""Start of the bytes that are looked up: after api key, version and correlation id."""
 
 _SIZE_BYTES = 4
 _LEAST_BEHIND_SHAPE = 4
-"""A length of one byte, and three times no tagged fields; or a length of four bytes."""
+"""A length of one byte, and three empty tagged sections; or a length of four bytes."""
 _HEAD = Struct(">iii")
 
 Shape = TypeVar("Shape")
 Repeat = tuple[Shape, int, int, int, int, HeaderFields | None, int]
-"""What was found for the bytes, api key and version as one number, the correlation id, begin and end of the record
-set, its header if it is one batch that is plainly as it should be, and the end of the request."""
+"""The value found for the bytes, api key and version as one number, the correlation id, start and end of the record
+set, its header if it is one valid usual batch, and the end of the request.
+"""
 
 WALKED_RECORDS_MAX = 100_000
-"""Records of a batch that take about a millisecond to walk in the compiled reader; more are left to the long way."""
+"""Records of a batch that take about a millisecond to walk in the compiled reader; larger batches take the long
+path.
+"""
 
 
 def read_repeat_plainly(
@@ -41,10 +44,10 @@ def read_repeat_plainly(
     shape_bytes: int,
     walks_records: bool = False,
 ) -> Repeat[Shape] | None:
-    """HOT. Read the request whose size stands at `position`.
+    """HOT. Read the request whose size is at `position`.
 
-    None for one that begins with other bytes, does not end with its one record set, or is not all there. The compiled
-    reader also walks the records of uncompressed batches, which takes too long here and is only for comparison.
+    None for one that begins with other bytes, does not end with its one record set, or is incomplete. The compiled
+    reader also walks the records of uncompressed batches, which takes too long here and serves only for comparison.
     """
     start = position + _SIZE_BYTES
     length_at = start + shape_bytes
@@ -85,7 +88,7 @@ def read_repeat_plainly(
 
 
 def _is_walked(batch: memoryview, fields: HeaderFields) -> bool:
-    """Whether a plain batch is compressed, or has few enough records for the loop and they are sound."""
+    """Return whether a plain batch is compressed, or has few enough records for the loop and they are sound."""
     count = fields[RECORD_COUNT]
     return bool(fields[ATTRIBUTES]) or (
         count <= WALKED_RECORDS_MAX and are_sound_plainly(batch[HEADER_SIZE:], count, fields[BASE_TIMESTAMP])

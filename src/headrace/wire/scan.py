@@ -1,4 +1,6 @@
-"""Reading by offset for the two hot requests: no object per field, every step checked against the end of the frame."""
+"""Read fields by offset for the two hot requests: no object per field, every step checked against the end of the
+frame.
+"""
 
 from struct import Struct
 
@@ -8,7 +10,7 @@ INT16 = Struct(">h")
 INT32 = Struct(">i")
 
 TAGGED_FIELDS_MAX = 64
-"""Tagged fields of one structure that are skipped before the frame is called hostile."""
+"""Tagged fields of one structure that are skipped before the frame is considered hostile."""
 
 
 def truncated() -> ProtocolError:
@@ -16,7 +18,7 @@ def truncated() -> ProtocolError:
 
 
 def unsigned_varint(buffer: memoryview, position: int, end: int) -> tuple[int, int]:
-    """(value, position behind it); at most 32 bits."""
+    """Return (value, position after it); at most 32 bits."""
     value = shift = 0
     while position < end:
         byte = buffer[position]
@@ -39,7 +41,7 @@ def skip_tagged_fields(buffer: memoryview, position: int, end: int) -> int:
         return position + 1
     count, position = unsigned_varint(buffer, position, end)
     if count > TAGGED_FIELDS_MAX:
-        raise ProtocolError(f"{count} tagged fields in one structure, at most {TAGGED_FIELDS_MAX} are read")
+        raise ProtocolError(f"{count} tagged fields in one structure; at most {TAGGED_FIELDS_MAX} are allowed")
     for _ in range(count):
         _, position = unsigned_varint(buffer, position, end)
         size, position = unsigned_varint(buffer, position, end)
@@ -50,7 +52,7 @@ def skip_tagged_fields(buffer: memoryview, position: int, end: int) -> int:
 
 
 def element_count(buffer: memoryview, position: int, end: int, *, compact: bool, smallest: int) -> tuple[int, int]:
-    """(elements of an array, position of the first); refused when that many cannot fit in what is left."""
+    """Return (number of elements, position of the first); refused if they cannot fit in the remaining bytes."""
     if compact:
         if position < end and 0 < buffer[position] < 0x80:
             count = buffer[position] - 1
@@ -71,7 +73,7 @@ def element_count(buffer: memoryview, position: int, end: int, *, compact: bool,
 
 
 def string_span(buffer: memoryview, position: int, end: int, *, compact: bool) -> tuple[int, int]:
-    """(start, stop) of a string's bytes; start -1 when it is null, then stop is where reading goes on."""
+    """Return (start, stop) of a string's bytes; start -1 for null, then stop is the next position."""
     if compact:
         if position < end and 0 < buffer[position] < 0x80:
             length = buffer[position] - 1
@@ -92,7 +94,7 @@ def string_span(buffer: memoryview, position: int, end: int, *, compact: bool) -
 
 
 def bytes_span(buffer: memoryview, position: int, end: int, *, compact: bool) -> tuple[int, int]:
-    """As `string_span`, for a field of bytes."""
+    """Return the span of a bytes field, as `string_span` does."""
     if compact:
         length, position = unsigned_varint(buffer, position, end)
         length -= 1
@@ -109,7 +111,7 @@ def bytes_span(buffer: memoryview, position: int, end: int, *, compact: bool) ->
 
 
 def varint_bytes(value: int) -> bytes:
-    """An unsigned varint."""
+    """Encode an unsigned varint."""
     if value < 0x80:
         return bytes((value,))
     out = bytearray()

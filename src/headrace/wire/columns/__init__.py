@@ -1,5 +1,5 @@
-"""Record batches as columns: the fields of all records of a fetch at once, as arrays, and no object per record.
+"""Record batches as columns: the fields of all records of a fetch as arrays, without an object per record.
 
-`opened` checks and opens batches, `places` (with numpy) or `native` (compiled) find where each field is, and `arrow`
-makes Arrow arrays of it. numpy and pyarrow are imported by those who use this package, never by a broker.
+`opened` checks and decompresses batches, `places` (with numpy) or `native` (compiled) locate each field, and `arrow`
+builds Arrow arrays. Only users of this package import numpy and pyarrow, never a broker.
 """

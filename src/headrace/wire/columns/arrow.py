@@ -1,4 +1,4 @@
-"""Arrow arrays of the fields of a group: keys and values are gathered by Arrow itself, without an object per record."""
+"""Build Arrow arrays from the fields of a group: Arrow itself gathers keys and values, without an object per record."""
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,18 +11,18 @@ from headrace.wire.columns.places import Places
 if TYPE_CHECKING:
     Column: TypeAlias = pyarrow.Array[Any]
 else:
-    Column = pyarrow.Array  # Only its stubs know of types in brackets.
+    Column = pyarrow.Array  # Only its stubs support type parameters.
 
 HEADER_TYPE = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
 HEADERS_TYPE = pyarrow.list_(HEADER_TYPE)
 
-_arrow: Any = pyarrow  # Its stubs take arrays of numpy for lists of booleans.
+_arrow: Any = pyarrow  # Its stubs confuse numpy arrays with lists of booleans.
 _MICROSECONDS = 1_000
 _MILLISECONDS_MAX = (2**63 - 1) // _MICROSECONDS
 
 
 def binary_column(plain: bytes | memoryview, at: Int64s, size: Int64s) -> Column:
-    """The bytes at these places, in ascending order; null where the size is below zero."""
+    """Return the bytes at these positions, in ascending order; null where the size is negative."""
     count = len(at)
     if not count:
         return pyarrow.array([], pyarrow.binary())
@@ -39,14 +39,14 @@ def binary_column(plain: bytes | memoryview, at: Int64s, size: Int64s) -> Column
 
 
 def timestamp_column(milliseconds: Int64s) -> Column:
-    """Microseconds, as Spark has them; times that they cannot hold are the last or first that they can."""
+    """Return microseconds, as Spark uses them; times out of range become the nearest valid time."""
     held = numpy.clip(milliseconds, -_MILLISECONDS_MAX, _MILLISECONDS_MAX)
     column: Column = _arrow.array(held * _MICROSECONDS, pyarrow.timestamp("us", "UTC"))
     return column
 
 
 def headers_column(plain: bytes | memoryview, places: Places, headers: Int64s) -> Column:
-    """A list per record; null where a record has none, as Spark's Kafka connector has it."""
+    """Return a list per record; null where a record has no headers, as in Spark's Kafka connector."""
     key_at, key_size, value_at, value_size = headers.T
     keys = text_column(binary_column(plain, key_at, key_size))
     values = binary_column(plain, value_at, value_size)
@@ -58,7 +58,7 @@ def headers_column(plain: bytes | memoryview, places: Places, headers: Int64s) -
 
 
 def text_column(binary: Column) -> Column:
-    """As text; bytes that are not UTF-8 become replacement characters."""
+    """Return text; bytes that are not UTF-8 become replacement characters."""
     try:
         return binary.cast(pyarrow.string())
     except pyarrow.ArrowInvalid:
@@ -73,7 +73,7 @@ def constant_column(value: object, kind: pyarrow.DataType, count: int) -> Column
 
 
 def within(places: Places, begin: int, end: int) -> Places:
-    """The records with offsets from `begin` to below `end`; all of them at no cost."""
+    """Return the records with offsets from `begin` to below `end`; no cost if these are all."""
     offset = places.offset
     if not len(offset) or (offset.min() >= begin and offset.max() < end):
         return places

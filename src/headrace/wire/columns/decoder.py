@@ -1,6 +1,6 @@
-"""The way through this package: fetched bytes in, groups with the places of their fields out.
+"""Entry point of this package: decode fetched bytes into groups with the positions of their fields.
 
-`helper` is what `native.load()` gives: the compiled helper, or None where numpy is to do it.
+`helper` is the result of `native.load()`: the compiled helper, or None to use numpy.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ class Decoded(NamedTuple):
     plain: bytes | memoryview
     places: Places
     headers: Int64s | None
-    """A row per header of all records, if headers were asked for."""
+    """A row per header of all records, if headers were requested."""
 
 
 def decode(
@@ -31,7 +31,7 @@ def decode(
     group_bytes: int = GROUP_BYTES,
     inflated_bytes_max: int = INFLATED_BYTES_MAX,
 ) -> Iterator[Decoded]:
-    """The records with offsets in the range, in groups of a bounded size; damage raises `CorruptBatch`."""
+    """Yield the records with offsets in the range, in groups of a bounded size; damage raises `CorruptBatch`."""
     for group in open_groups(
         data, begin=begin, end=end, hides=hides, group_bytes=group_bytes, inflated_bytes_max=inflated_bytes_max
     ):

@@ -1,6 +1,6 @@
-"""The compiled helper, where it was built: the same places as numpy finds, several times as fast at small records.
+"""The compiled helper, if it was built: it locates the same positions as numpy, several times faster for small records.
 
-It is loaded by ctypes, so a call takes the whole group and releases the interpreter meanwhile.
+It is loaded by ctypes, so a call handles the whole group and releases the interpreter lock.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ from headrace.wire.compiled import column_library
 from headrace.wire.errors import CorruptBatch
 
 _COUNT = BatchRow._fields.index("record_count")
-_REFUSED = "a record is not what it declares"
+_REFUSED = "a record does not match its declared size"
 
 
 class Helper:
@@ -28,7 +28,7 @@ class Helper:
         self._headers.argtypes = (pointer, pointer, pointer, pointer, number, pointer, number)
 
     def find_places(self, group: Group) -> Places:
-        """As `places.find_places`."""
+        """Locate fields as `places.find_places` does."""
         plain = numpy.frombuffer(group.plain, numpy.uint8)
         rows = numpy.ascontiguousarray(group.rows)
         assert (rows[:, 0] >= 0).all()
@@ -41,7 +41,7 @@ class Helper:
         return Places(*found)
 
     def find_headers(self, group: Group, places: Places) -> Int64s:
-        """As `places.find_headers`."""
+        """Locate headers as `places.find_headers` does."""
         plain = numpy.frombuffer(group.plain, numpy.uint8)
         at, counts, ends = (
             numpy.ascontiguousarray(each) for each in (places.headers_at, places.header_count, places.end)
@@ -64,7 +64,7 @@ class Helper:
 
 @cache
 def load() -> Helper | None:
-    """The helper, or None where it was not built or belongs to another kind of machine."""
+    """Load the helper; None if it was not built or is for another kind of machine."""
     library = column_library()
     try:
         return None if library is None else Helper(library)

@@ -1,8 +1,7 @@
-"""From the bytes of a fetch to plain records: batches checked, filtered and inflated, in groups of a bounded size.
+"""Turn the bytes of a fetch into plain records: check, filter and decompress batches, in groups of a bounded size.
 
-A group is one buffer and a table with a row per batch. Batches that are not compressed stay where they are: their
-groups are views of the fetched bytes, and their headers are looked at together. A batch takes a checksum, and no object
-that stays.
+A group is one buffer and a table with a row per batch. Uncompressed batches stay in place: their groups are views of
+the fetched bytes, and their headers are checked together. A batch costs a checksum and no permanent object.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +28,7 @@ from headrace.wire.records.header import (
 from headrace.wire.records.reader import batches, check_batch
 
 GROUP_BYTES = 4 * 1024 * 1024
-"""A group is closed when its plain records reach this size; only a single larger batch makes a larger one."""
+"""A group is complete when its plain records reach this size; only a single larger batch exceeds it."""
 
 _OFFSET_MAX = (1 << 63) - 1
 _RECORD_BYTES_MIN = 7
@@ -38,16 +37,16 @@ _FIELDS = (
     *("base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "record_count"),
 )
 _HEAD = numpy.dtype([(name, f">{code}") for name, code in zip(_FIELDS, HEADER.format[1:], strict=True)])
-"""A header, as `HEADER` has it."""
+"""A header, as in `HEADER`."""
 
 Int64s = NDArray[numpy.int64]
 Heads = NDArray[Any]
 Hides = Callable[[memoryview, HeaderFields], bool]
-"""Whether a batch is left out, asked in order for every batch that is of a transaction or a marker."""
+"""Returns whether to skip a batch; called in order for every transactional batch and marker."""
 
 
 class BatchRow(NamedTuple):
-    """Where the plain records of a batch are in the buffer of its group, and what their numbers are relative to."""
+    """The position of a batch's plain records in the buffer of its group, and the bases of their deltas."""
 
     begin: int
     end: int
@@ -56,17 +55,17 @@ class BatchRow(NamedTuple):
     last_delta: int
     base_timestamp: int
     is_log_time: int
-    """1 if the log stamped the batch: then `base_timestamp` is the time of every record."""
+    """1 if the log set the timestamp: then `base_timestamp` is the time of every record."""
 
 
 class Group(NamedTuple):
     plain: bytes | memoryview
     rows: Int64s
-    """A line for each batch, with the columns of `BatchRow`."""
+    """A row for each batch, with the columns of `BatchRow`."""
 
 
 def hides_control(_batch: memoryview, fields: HeaderFields) -> bool:
-    """Leaves out markers only, as a reader of uncommitted records does."""
+    """Skip only markers, as a reader of uncommitted records does."""
     return fields[ATTRIBUTES] & CONTROL_BIT != 0
 
 
@@ -79,7 +78,7 @@ def open_groups(
     group_bytes: int = GROUP_BYTES,
     inflated_bytes_max: int = INFLATED_BYTES_MAX,
 ) -> Iterator[Group]:
-    """The batches that have offsets in the range; whatever contradicts itself raises `CorruptBatch`."""
+    """Yield the batches that have offsets in the range; inconsistent bytes raise `CorruptBatch`."""
     view = memoryview(data).cast("B")
     bounds = [0]
     for batch in batches(view):
@@ -102,7 +101,7 @@ def open_groups(
 
 
 def _check(data: memoryview, bounds: list[int], heads: Heads) -> None:
-    """What `check_batch` looks at, and that all offsets have 64 bits."""
+    """Check what `check_batch` checks, and that all offsets fit 64 bits."""
     for crc, (first, behind) in zip(heads["crc"].tolist(), pairwise(bounds), strict=True):
         if crc32c(data[first + CRC_COVERS_FROM : behind]) != crc:
             check_batch(data[first:behind])
@@ -117,7 +116,7 @@ def _check(data: memoryview, bounds: list[int], heads: Heads) -> None:
 def _in_place(
     data: memoryview, begins: Int64s, ends: Int64s, heads: Heads, group_bytes: int, inflated_bytes_max: int
 ) -> Iterator[Group]:
-    """Nothing is compressed."""
+    """Return groups in place; nothing is compressed."""
     sizes = ends - begins
     _check_sizes(sizes, heads, inflated_bytes_max)
     filled = numpy.cumsum(sizes + HEADER_SIZE)
@@ -155,7 +154,7 @@ def _joined(parts: list[memoryview | bytes], heads: Heads, inflated_bytes_max: i
 
 
 def _check_sizes(sizes: Int64s, heads: Heads, inflated_bytes_max: int) -> None:
-    """Of plain records: within the limit, and large enough for as many as are declared."""
+    """Check the sizes of plain records: within the limit, and large enough for the declared count."""
     if (sizes > inflated_bytes_max).any():
         raise InflationLimit(f"a batch of {sizes.max()} bytes is above the limit of {inflated_bytes_max}")
     for number in numpy.flatnonzero(heads["record_count"] > sizes // _RECORD_BYTES_MIN).tolist():

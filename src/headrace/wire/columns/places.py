@@ -1,8 +1,8 @@
-"""Where each field of each record of a group is, found with numpy.
+"""Locate each field of each record of a group with numpy.
 
-Only the lengths of the records are walked one by one, and not even those where records of equal size follow each
-other; all else is done for all records together: a number of several bytes takes one masked pass per byte.
-Nothing is trusted: no place is read that is not before the end of its record.
+Only the lengths of the records are walked one by one, and not even those for consecutive records of equal size;
+everything else is done for all records together: a number of several bytes takes one masked pass per byte. Nothing is
+trusted: no position after the end of a record is read.
 """
 
 from typing import NamedTuple, NoReturn
@@ -15,7 +15,7 @@ from headrace.wire.errors import CorruptBatch
 from headrace.wire.records.reader import read_varint
 
 RUN_RECORDS_MIN = 64
-"""Records of equal size are looked for so many at a time at first, then four times as many, and so on."""
+"""Records of equal size are searched this many at a time at first, then four times as many, and so on."""
 
 _RECORD_SIZE_MIN = 6
 _VARINT_BITS_MAX = 63
@@ -23,7 +23,7 @@ _CONTINUED = 0x80
 
 
 class Places(NamedTuple):
-    """One number per record in each array. A size below zero stands for null; places are in the group's buffer."""
+    """One number per record in each array. A negative size stands for null; positions are in the group's buffer."""
 
     offset: Int64s
     timestamp_ms: Int64s
@@ -33,7 +33,7 @@ class Places(NamedTuple):
     value_at: Int64s
     value_size: Int64s
     headers_at: Int64s
-    """Behind the number of headers."""
+    """The position after the number of headers."""
     header_count: Int64s
     end: Int64s
 
@@ -42,7 +42,7 @@ class Places(NamedTuple):
 
 
 def find_places(group: Group) -> Places:
-    """The places of the fields of all records; `CorruptBatch` if a record is not what it declares."""
+    """Locate the fields of all records; `CorruptBatch` if a record contradicts its declared sizes."""
     plain = bytes(group.plain)
     buffer = numpy.frombuffer(plain, numpy.uint8)
     walk = _Walk(plain, buffer)
@@ -60,7 +60,7 @@ def find_places(group: Group) -> Places:
     header_count, headers_at = _numbers(buffer, _behind(value_at, value_size, ends), ends)
     left = ends - headers_at
     if ((header_count < 0) | (header_count > left // 2) | ((header_count == 0) & (left != 0))).any():
-        _refuse("is not what it declares")
+        _refuse("does not match its declared size")
     timestamp = numpy.where(is_log_time, base_timestamp, base_timestamp + later)
     if (((timestamp < base_timestamp) != (later < 0)) & (is_log_time == 0)).any():
         _refuse("has a time beyond 64 bits")
@@ -79,7 +79,7 @@ def find_places(group: Group) -> Places:
 
 
 def find_headers(plain: bytes, places: Places) -> Int64s:
-    """A row for each header of all records: where its key is and its size, where its value is and its size."""
+    """Return a row for each header of all records: position and size of its key, position and size of its value."""
     found: list[tuple[int, int, int, int]] = []
     chosen = numpy.flatnonzero(places.header_count)
     try:
@@ -92,32 +92,32 @@ def find_headers(plain: bytes, places: Places) -> Int64s:
             for _ in range(count):
                 key_size, key_at = read_varint(plain, at)
                 if not 0 <= key_size <= end - key_at:
-                    _refuse("has a header that is longer than it")
+                    _refuse("has a header that exceeds the record")
                 value_size, value_at = read_varint(plain, key_at + key_size)
                 at = value_at + max(value_size, 0)
                 if at > end:
-                    _refuse("has a header that is longer than it")
+                    _refuse("has a header that exceeds the record")
                 found.append((key_at, key_size, value_at, max(value_size, -1)))
             if at != end:
-                _refuse("is not what it declares")
+                _refuse("does not match its declared size")
     except IndexError:
-        _refuse("has headers that are cut off")
+        _refuse("has truncated headers")
     return numpy.array(found, numpy.int64).reshape(-1, 4)
 
 
 class _Walk:
-    """Where records begin, behind their lengths, and where they end: walked one by one, or a run at once."""
+    """The positions of records, after their lengths, and their ends: walked one by one, or a run at once."""
 
     def __init__(self, plain: bytes, buffer: NDArray[numpy.uint8]) -> None:
         self._plain = plain
         self._buffer = buffer
         self._bodies: list[int] = []
         self._ends: list[int] = []
-        """What was walked one by one since the last run."""
+        """Positions walked one by one since the last run."""
         self._parts: list[tuple[Int64s, Int64s]] = []
 
     def take(self, row: BatchRow) -> None:
-        """All records of a batch."""
+        """Walk all records of a batch."""
         at, left = row.begin, row.record_count
         while left:
             before = len(self._ends)
@@ -137,7 +137,7 @@ class _Walk:
         )
 
     def _take_uneven(self, at: int, end: int, left: int) -> tuple[int, int]:
-        """Record by record; ends with their distance where two of equal size may begin a run, else with zero."""
+        """Walk record by record; return their distance where two of equal size may begin a run, else zero."""
         plain, bodies, ends, before, runs_until = self._plain, self._bodies, self._ends, -1, left - RUN_RECORDS_MIN
         try:
             for count in range(left):
@@ -159,11 +159,11 @@ class _Walk:
                     return at, at - begin
                 before = size
         except IndexError:
-            _refuse("is cut off")
+            _refuse("is truncated")
         return at, 0
 
     def _take_run(self, at: int, end: int, left: int, stride: int) -> int:
-        """The records from here on that are as long as the one before."""
+        """Walk the following records that are as long as the one before."""
         body = self._bodies[-1]
         run = _run_length(self._buffer, at, end, left, stride, body - (at - stride))
         if run:
@@ -178,7 +178,7 @@ class _Walk:
 
 
 def _run_length(buffer: NDArray[numpy.uint8], at: int, end: int, left: int, stride: int, prefix: int) -> int:
-    """How many records from here on have the same length bytes as the one before, and so the same size."""
+    """Count the following records with the same length bytes as the one before, and so the same size."""
     pattern = buffer[at - stride : at - stride + prefix]
     possible = min(left, (end - at) // stride)
     run, window = 0, RUN_RECORDS_MIN
@@ -195,9 +195,9 @@ def _run_length(buffer: NDArray[numpy.uint8], at: int, end: int, left: int, stri
 
 
 def _numbers(buffer: NDArray[numpy.uint8], at: Int64s, ends: Int64s) -> tuple[Int64s, Int64s]:
-    """The zigzag numbers at these places, and the places behind them."""
+    """Decode the zigzag numbers at these positions; return them and the positions after them."""
     if (at >= ends).any():
-        _refuse("is cut off")
+        _refuse("is truncated")
     byte = buffer[at]
     value = (byte & 0x7F).astype(numpy.uint64)
     after = at + 1
@@ -208,7 +208,7 @@ def _numbers(buffer: NDArray[numpy.uint8], at: Int64s, ends: Int64s) -> tuple[In
             _refuse("has a number longer than ten bytes")
         place = after[more]
         if (place >= ends[more]).any():
-            _refuse("is cut off")
+            _refuse("is truncated")
         byte = buffer[place]
         if shift == _VARINT_BITS_MAX and (byte > 1).any():
             _refuse("has a number beyond 64 bits")
@@ -221,9 +221,9 @@ def _numbers(buffer: NDArray[numpy.uint8], at: Int64s, ends: Int64s) -> tuple[In
 
 
 def _behind(at: Int64s, size: Int64s, ends: Int64s) -> Int64s:
-    """The places behind these bytes; sizes below zero stand for null and take none."""
+    """Return the positions after these bytes; negative sizes stand for null and take none."""
     if (size > ends - at).any():
-        _refuse("is not what it declares")
+        _refuse("does not match its declared size")
     return at + numpy.maximum(size, 0)
 
 

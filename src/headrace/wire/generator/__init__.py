@@ -1,1 +1,1 @@
-"""Turns the schema tables into codec modules: run it as `python -m headrace.wire.generator` after changing a table."""
+"""Generate the codec modules from the schema tables: run `python -m headrace.wire.generator` after changing a table."""

@@ -1,4 +1,4 @@
-"""Writes the codec modules from the schema tables, or with --check says which are not what the tables give."""
+"""Write the codec modules from the schema tables, or with --check list those that are out of date."""
 
 import argparse
 import sys
@@ -14,19 +14,19 @@ MESSAGE_FOLDER = Path(messages.__file__).parent
 
 
 def tables() -> list[str]:
-    """The names of the schema modules, one per API."""
+    """Return the names of the schema modules, one per API."""
     return sorted(path.stem for path in SCHEMA_FOLDER.glob("*.py") if path.stem not in ("__init__", "notation"))
 
 
 def generated() -> Iterator[tuple[Path, str]]:
-    """Every codec module: where it is and what should be in it."""
+    """Yield every codec module: its path and its text."""
     for name in tables():
         table = import_module(f"{schemas.__name__}.{name}")
         yield MESSAGE_FOLDER / f"{name}.py", module_text(table.REQUEST, table.RESPONSE, f"wire/schemas/{name}.py")
 
 
 def stale() -> list[Path]:
-    """Modules that differ from what the tables give, are missing, or have no table."""
+    """Return modules that differ from their tables, are missing, or have no table."""
     expected = {MESSAGE_FOLDER / "__init__.py"}
     differing = []
     for path, text in generated():
@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a module is out of date")
     if parser.parse_args().check:
         for path in stale():
-            print(f"{path.name} is not what its table gives; run python -m headrace.wire.generator")
+            print(f"{path.name} does not match its table; run python -m headrace.wire.generator")
         return 1 if stale() else 0
     for path in stale():
         path.unlink(missing_ok=True)

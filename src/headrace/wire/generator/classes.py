@@ -1,11 +1,13 @@
-"""The classes of a message: frozen, slotted, keyword-only, with the fields of all versions and their defaults."""
+"""Generate the classes of a message: frozen, slotted, keyword-only, with the fields of all versions and their
+defaults.
+"""
 
 from headrace.wire.generator.layouts import is_nullable
 from headrace.wire.schemas.notation import Default, Field, Message, Primitive, Struct
 
 
 def structs_of(message: Message) -> dict[str, tuple[Field, ...]]:
-    """Class name -> fields, inner structs before those that hold them."""
+    """Return class name -> fields, inner structs before those that contain them."""
     structs: dict[str, tuple[Field, ...]] = {}
     _collect(message, message.name, message.fields, structs)
     return structs
@@ -16,7 +18,7 @@ def _collect(message: Message, name: str, fields: tuple[Field, ...], structs: di
         if isinstance(field.type, Struct):
             _collect(message, message.name + field.type.name, field.type.fields, structs)
     if structs.setdefault(name, fields) != fields:
-        raise ValueError(f"{name} stands for two different structs: give one of them a name (named=...)")
+        raise ValueError(f"{name} stands for two different structs: name one of them (named=...)")
 
 
 def class_lines(message: Message) -> list[str]:
@@ -38,7 +40,7 @@ def class_lines(message: Message) -> list[str]:
 
 
 def default_constant(struct: str) -> str:
-    """The name of the instance whose fields all have their defaults."""
+    """Return the name of the instance whose fields all have their defaults."""
     return f"_DEFAULT_{struct}"
 
 
@@ -56,7 +58,7 @@ def _default(message: Message, field: Field) -> str:
 
 
 def literal(type_: object, repeated: bool, default: Default) -> str:
-    """A default as Python would write it."""
+    """Return a default as a Python literal."""
     if default is None:
         return "None"
     if repeated:

@@ -1,4 +1,4 @@
-"""What one version of a struct looks like on the wire. Versions that look alike have equal layouts and share code."""
+"""The wire layout of one version of a struct. Versions with equal layouts share code."""
 
 from typing import NamedTuple
 
@@ -48,22 +48,22 @@ def _member(message: Message, field: Field, version: int) -> Member:
 
 
 def is_nullable(field: Field) -> bool:
-    """In any version."""
+    """Return whether it is nullable in any version."""
     return field.nullable.first <= field.nullable.last
 
 
 def is_fixed(member: Member) -> bool:
-    """Whether the member's bytes can be part of one struct format with its neighbours'."""
+    """Return whether the member's bytes can be part of one struct format with its neighbours'."""
     return isinstance(member.type, Primitive) and member.type.size > 0 and not member.repeated
 
 
 def layout_bytes_min(layout: Layout) -> int:
-    """The fewest bytes the struct can take."""
+    """Return the fewest bytes the struct can take."""
     return sum(member_bytes_min(member, layout.flexible) for member in layout.members) + layout.flexible
 
 
 def member_bytes_min(member: Member, flexible: bool) -> int:
-    """The fewest bytes the member can take: an empty or null one of variable size is only its length."""
+    """Return the fewest bytes the member can take: an empty or null one of variable size is only its length."""
     if member.repeated:
         return 1 if flexible else 4
     if isinstance(member.type, Layout):
@@ -76,5 +76,5 @@ def member_bytes_min(member: Member, flexible: bool) -> int:
 
 
 def element_bytes_min(member: Member, flexible: bool) -> int:
-    """The fewest bytes one element of a repeated member can take."""
+    """Return the fewest bytes one element of a repeated member can take."""
     return member_bytes_min(member._replace(repeated=False, nullable=False), flexible)

@@ -1,4 +1,4 @@
-"""One whole codec module from the two tables of an API."""
+"""Generate one whole codec module from the two tables of an API."""
 
 import re
 from types import ModuleType
@@ -14,13 +14,13 @@ from headrace.wire.schemas import notation
 from headrace.wire.schemas.notation import VERSION_MAX, Field, Message, Struct
 
 RESERVED = {"body", "position", "message", "write", "tag", "tag_count", "stop", "tagged", "parts", "tuple", "range"}
-"""Names the generated functions use themselves."""
+"""Names that the generated functions use themselves."""
 
 _LAYOUT_NAMES = [name for name in vars(layouts) if name.isupper()] + ["Buffer"]
 
 
 def module_text(request: Message, response: Message, source: str) -> str:
-    """The text of the module; `source` names the table it comes from."""
+    """Return the text of the module; `source` names its table."""
     _check(request, response)
     lines: list[str] = []
     for message in (request, response):
@@ -67,7 +67,7 @@ def _head_lines(request: Message, source: str, code: str) -> list[str]:
 
 
 def _functions(module: ModuleType) -> list[str]:
-    """Those that the module itself defines, for others to use."""
+    """Return the functions that the module itself defines, for others to use."""
     return [
         name
         for name, value in vars(module).items()

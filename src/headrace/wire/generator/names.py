@@ -17,11 +17,11 @@ LETTERS = {
     "uuid": "T",
 }
 EMPTY_TAGS = Primitive(name="no tags", python="", zero="", format="x", size=1)
-"""On writing, the zero byte of an empty tagged section can be part of the struct format before it."""
+"""When writing, the zero byte of an empty tagged section can be part of the struct format before it."""
 
 
 def struct_constant(types: Sequence[Primitive]) -> str:
-    """The name of the constant that holds the struct of these types."""
+    """Return the name of the constant that holds the struct of these types."""
     if len(types) == 1:
         return types[0].name.upper()
     return "_" + "".join("X" if type_ is EMPTY_TAGS else LETTERS[type_.name] for type_ in types)
@@ -37,7 +37,7 @@ class FunctionNames:
                 self._suffixes.setdefault(layout, f"{_snake(layout.struct, message)}_v{version}")
 
     def layouts(self) -> list[Layout]:
-        """Inner ones first."""
+        """Return the layouts, inner ones first."""
         return list(self._suffixes)
 
     def reader(self, layout: Layout) -> str:

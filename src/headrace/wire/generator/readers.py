@@ -1,4 +1,4 @@
-"""The functions that read each layout."""
+"""Generate the functions that read each layout."""
 
 from headrace.wire.generator.classes import default_constant, literal
 from headrace.wire.generator.layouts import Layout, Member, element_bytes_min, is_fixed
@@ -69,7 +69,7 @@ def _assignment(member: Member, flexible: bool, names: FunctionNames, depth: int
 
 
 def _reading(member: Member, flexible: bool, names: FunctionNames) -> tuple[str, ...]:
-    """The function that reads the member, and its arguments after the bytes and the position."""
+    """Return the function that reads the member, and its arguments after the bytes and the position."""
     form = ("compact_" if flexible else "") + ("nullable_" if member.nullable else "")
     if member.repeated:
         if isinstance(member.type, Primitive) and member.type.python == "int":

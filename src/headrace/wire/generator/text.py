@@ -1,4 +1,4 @@
-"""Lines of Python in the form the formatter would give them."""
+"""Format lines of Python as the formatter would."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ INDENT = "    "
 
 
 def call(before: str, arguments: Sequence[str], after: str, depth: int) -> list[str]:
-    """`before(arguments)after` on one line if it fits, else one argument to a line."""
+    """Return `before(arguments)after` on one line if it fits, else one argument per line."""
     line = f"{INDENT * depth}{before}({', '.join(arguments)}){after}"
     if len(line) <= LINE_LENGTH_MAX:
         return [line]
@@ -21,7 +21,7 @@ def call(before: str, arguments: Sequence[str], after: str, depth: int) -> list[
 
 
 def signature(name: str, parameters: str, result: str) -> list[str]:
-    """The first line of a function, or three if it is long."""
+    """Return the first line of a function, or three lines if it is long."""
     line = f"def {name}({parameters}) -> {result}:"
     if len(line) <= LINE_LENGTH_MAX:
         return [line]
@@ -29,7 +29,7 @@ def signature(name: str, parameters: str, result: str) -> list[str]:
 
 
 def unpacking(names: Sequence[str], source: str, depth: int) -> list[str]:
-    """`names = source` for a tuple, parenthesized where it must be."""
+    """Return `names = source` for a tuple, in parentheses where needed."""
     if len(names) == 1:
         return [f"{INDENT * depth}({names[0]},) = {source}"]
     line = f"{INDENT * depth}{', '.join(names)} = {source}"
@@ -37,7 +37,7 @@ def unpacking(names: Sequence[str], source: str, depth: int) -> list[str]:
 
 
 def imports(module: str, offered: Iterable[str], code: str) -> list[str]:
-    """An import of those of the offered names that the code mentions."""
+    """Return an import of those offered names that the code mentions."""
     mentioned = set(re.findall(r"\w+", code))
     names = sorted(set(offered) & mentioned, key=_import_order)
     line = f"from {module} import {', '.join(names)}"
@@ -47,7 +47,7 @@ def imports(module: str, offered: Iterable[str], code: str) -> list[str]:
 
 
 def _import_order(name: str) -> tuple[int, list[tuple[int, int | str]]]:
-    """Constants, classes, functions; numbers inside names by value, as the linter sorts them."""
+    """Order constants, classes, functions; numbers inside names by value, as the linter sorts them."""
     kind = 0 if name.isupper() else 1 if name[0].isupper() else 2
     pieces: list[tuple[int, int | str]] = [
         (0, int(piece)) if piece.isdigit() else (1, piece) for piece in re.split(r"(\d+)", name) if piece

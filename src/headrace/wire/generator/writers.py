@@ -1,4 +1,4 @@
-"""The functions that write each layout."""
+"""Generate the functions that write each layout."""
 
 from headrace.wire.generator.classes import default_constant, literal
 from headrace.wire.generator.layouts import Layout, Member, is_fixed
@@ -98,5 +98,5 @@ def _element_writer(member: Member, flexible: bool, names: FunctionNames) -> str
 
 
 def _written_as(type_: Primitive) -> str:
-    """Records are read as a view and written like any other bytes."""
+    """Return the written type: records are read as a view and written like any other bytes."""
     return "bytes" if type_.name == "records" else type_.name

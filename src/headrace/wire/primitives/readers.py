@@ -1,7 +1,7 @@
-"""Reading the primitives: each `read_*` takes the bytes and a position and returns the value and the next position.
+"""Read the primitives: each `read_*` takes the bytes and a position and returns the value and the next position.
 
-The bytes end where the message ends, so a declared length or count is held against what is left before anything is
-allocated for it. Whatever is wrong with the bytes is a ProtocolError.
+The bytes end where the message ends, so a declared length or count is checked against the remaining bytes before
+anything is allocated for it. Any fault in the bytes is a ProtocolError.
 """
 
 import struct
@@ -27,7 +27,7 @@ T = TypeVar("T")
 Reader = Callable[[Buffer, int], tuple[T, int]]
 
 MALFORMED = (struct.error, IndexError, UnicodeDecodeError)
-"""What reading past the end or bad UTF-8 raises before it is turned into a ProtocolError."""
+"""Exceptions for reading past the end or bad UTF-8, before they become a ProtocolError."""
 
 
 def malformed(error: Exception) -> ProtocolError:
@@ -41,7 +41,7 @@ def out_of_bounds(body: Buffer, position: int, length: int) -> ProtocolError:
 
 
 def take(body: Buffer, position: int, length: int) -> int:
-    """The position after `length` more bytes, which must be there."""
+    """Return the position after `length` more bytes, which must exist."""
     stop = position + length
     if length < 0 or stop > len(body):
         raise out_of_bounds(body, position, length)
@@ -63,18 +63,18 @@ def read_number(body: Buffer, position: int, layout: Struct) -> tuple[int, int]:
 
 
 def read_unsigned_varint(body: Buffer, position: int) -> tuple[int, int]:
-    """At most 32 bits, seven to a byte, lowest first."""
+    """Read at most 32 bits, seven per byte, lowest first."""
     return _read_base128(body, position, VARINT_BYTES_MAX, 32)
 
 
 def read_varint(body: Buffer, position: int) -> tuple[int, int]:
-    """A signed 32-bit number in zigzag form."""
+    """Read a signed 32-bit number in zigzag form."""
     value, position = read_unsigned_varint(body, position)
     return (value >> 1) ^ -(value & 1), position
 
 
 def read_varlong(body: Buffer, position: int) -> tuple[int, int]:
-    """A signed 64-bit number in zigzag form."""
+    """Read a signed 64-bit number in zigzag form."""
     value, position = _read_base128(body, position, VARLONG_BYTES_MAX, 64)
     return (value >> 1) ^ -(value & 1), position
 
@@ -145,7 +145,7 @@ def read_compact_nullable_string(body: Buffer, position: int) -> tuple[str | Non
 
 
 def read_records(body: Buffer, position: int) -> tuple[Buffer, int]:
-    """A slice of `body`: a view if that is one."""
+    """Return a slice of `body`: a view if `body` is one."""
     length, position = read_number(body, position, INT32)
     stop = take(body, position, length)
     return body[position:stop], stop
@@ -202,7 +202,7 @@ def read_uuid(body: Buffer, position: int) -> tuple[bytes, int]:
 
 
 def read_count(body: Buffer, position: int, element_bytes_min: int) -> tuple[int, int]:
-    """How many elements follow, -1 for null; never more than could be in the bytes that are left."""
+    """Return the number of elements, -1 for null; never more than fit in the remaining bytes."""
     count, position = read_number(body, position, INT32)
     if count < -1 or count * element_bytes_min > len(body) - position:
         raise ProtocolError(f"{count} elements declared, {len(body) - position} bytes are left")
@@ -210,7 +210,7 @@ def read_count(body: Buffer, position: int, element_bytes_min: int) -> tuple[int
 
 
 def read_compact_count(body: Buffer, position: int, element_bytes_min: int) -> tuple[int, int]:
-    """How many elements follow, -1 for null; never more than could be in the bytes that are left."""
+    """Return the number of elements, -1 for null; never more than fit in the remaining bytes."""
     count, position = read_unsigned_varint(body, position)
     count -= 1
     if count * element_bytes_min > len(body) - position:
@@ -245,7 +245,7 @@ def read_compact_nullable_array(
 
 
 def required(count: int) -> int:
-    """A count that may not be null."""
+    """Return a count that may not be null."""
     if count < 0:
         raise ProtocolError("null where an array is required")
     return count
@@ -294,7 +294,7 @@ def read_compact_nullable_numbers(body: Buffer, position: int, layout: Struct) -
 
 
 def read_nullable_struct(body: Buffer, position: int, read: Reader[T]) -> tuple[T | None, int]:
-    """A struct behind a byte that is negative for null."""
+    """Read a struct that follows a byte, which is negative for null."""
     marker, position = read_number(body, position, INT8)
     return (None, position) if marker < 0 else read(body, position)
 
@@ -310,7 +310,7 @@ def read_tag_count(body: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_tag(body: Buffer, position: int) -> tuple[int, int, int]:
-    """A tag, where its value begins and where it stops."""
+    """Return a tag, and the start and end of its value."""
     tag, position = read_unsigned_varint(body, position)
     size, position = read_unsigned_varint(body, position)
     if size > TAGGED_FIELD_BYTES_MAX:
@@ -319,7 +319,7 @@ def read_tag(body: Buffer, position: int) -> tuple[int, int, int]:
 
 
 def skip_tags(body: Buffer, position: int) -> int:
-    """The position after the tagged fields, none of which is known here."""
+    """Return the position after tagged fields, none of which is known here."""
     count, position = read_tag_count(body, position)
     for _ in range(count):
         _, _, position = read_tag(body, position)
@@ -327,6 +327,6 @@ def skip_tags(body: Buffer, position: int) -> int:
 
 
 def end_tag(position: int, stop: int) -> None:
-    """A known tagged field must fill the bytes declared for it."""
+    """Check that a known tagged field fills the bytes declared for it."""
     if position != stop:
         raise ProtocolError(f"a tagged field ends at byte {position}, byte {stop} was declared")

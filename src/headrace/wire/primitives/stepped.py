@@ -1,7 +1,7 @@
-"""Reading a long message in steps: a body that stops its reader after some elements, and lets it go on later.
+"""Read a long message in steps: the body interrupts its reader after some elements, and lets it continue later.
 
-The generated readers are plain functions and cannot pause. So a reader that is stopped begins again, and every array
-in it goes on from the elements that it had: what is read twice are the few fields before the array.
+The generated readers are plain functions and cannot pause. So an interrupted reader starts again, and every array in it
+continues after the elements it already has: only the few fields before the array are read twice.
 """
 
 from collections.abc import Callable
@@ -11,20 +11,21 @@ from headrace.wire.errors import ProtocolError
 
 
 class Paused(Exception):
-    """The step has read as many elements as it may; the reader goes on in another one."""
+    """The step has read as many elements as it may; the reader continues in the next step."""
 
 
 class SteppedBody(bytes):
-    """The bytes of a message; `elements_max` bounds what all its arrays together may have."""
+    """The bytes of a message; `elements_max` limits the elements of all its arrays together."""
 
     elements_max: int
     _left: int
     _read: int
     _numbers_to: int
-    """How far arrays of numbers are counted: one that is read again counts once."""
+    """The position up to which arrays of numbers are counted: one that is read again counts once."""
     _arrays: dict[int, tuple[list[Any], int]]
-    """Arrays that are not read to their end, or whose owner is not, by where their elements begin: the elements so far
-    and the position behind them."""
+    """Arrays that are not complete, or whose owner is not, by the position of their first element: the elements so far
+    and the next position.
+    """
 
     @classmethod
     def of(cls, content: memoryview, *, elements_max: int) -> "SteppedBody":
@@ -60,14 +61,14 @@ class SteppedBody(bytes):
         return tuple(elements), at
 
     def account_for(self, elements: int) -> None:
-        """Count what was read; ProtocolError if the message has too much of it."""
+        """Count what was read; ProtocolError if the message has too many elements."""
         self._left -= elements
         self._read += elements
         if self._read > self.elements_max:
             raise ProtocolError(f"the request has more than {self.elements_max} elements: send several requests")
 
     def count_numbers(self, position: int, numbers: int) -> None:
-        """As `account_for`, for an array of numbers, which is read at once."""
+        """Count an array of numbers, which is read at once; otherwise as `account_for`."""
         if position > self._numbers_to:
             self._numbers_to = position
             self.account_for(numbers)

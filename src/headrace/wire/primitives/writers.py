@@ -1,4 +1,4 @@
-"""Writing the primitives: each `write_*` hands its bytes to `write`, in practice the `append` of a list joined once.
+"""Write the primitives: each `write_*` passes its bytes to `write`, in practice the `append` of a list joined once.
 
 A value that the protocol cannot carry (a string too long, a number out of range, a UUID that is not 16 bytes) raises.
 """
@@ -24,18 +24,18 @@ _COMPACT_NULL = b"\0"
 _SMALL_VARINTS = tuple(bytes((value,)) for value in range(0x80))
 
 SHORT_ARRAY_ITEMS_MAX = 16
-"""An array of no more is written at once, also where long ones are put off."""
+"""An array of at most this many items is written at once, even where long ones are deferred."""
 
 
 class LongArray(NamedTuple):
-    """Items that are not written yet, in the place where they belong."""
+    """Items that are not written yet, at their place in the message."""
 
     values: Sequence[Any]
     each: Writer[Any]
 
 
 class Pieces(list[Buffer | LongArray]):
-    """What was written of a message: where its `append` is the `write`, long arrays are put off."""
+    """The written parts of a message: if its `append` is the `write` function, long arrays are deferred."""
 
     __slots__ = ("has_long_arrays",)
 
@@ -48,7 +48,7 @@ class Pieces(list[Buffer | LongArray]):
 
 
 def unsigned_varint(value: int) -> bytes:
-    """Up to 32 bits, seven to a byte, lowest first."""
+    """Encode up to 32 bits, seven per byte, lowest first."""
     if 0 <= value < 0x80:
         return _SMALL_VARINTS[value]
     if not 0 <= value <= 0xFFFF_FFFF:
@@ -57,14 +57,14 @@ def unsigned_varint(value: int) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """A signed 32-bit number in zigzag form."""
+    """Encode a signed 32-bit number in zigzag form."""
     if not -0x8000_0000 <= value <= 0x7FFF_FFFF:
         raise ProtocolError(f"{value} does not fit a varint")
     return _base128((value << 1) ^ (value >> 31))
 
 
 def varlong(value: int) -> bytes:
-    """A signed 64-bit number in zigzag form."""
+    """Encode a signed 64-bit number in zigzag form."""
     if not -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
         raise ProtocolError(f"{value} does not fit a varlong")
     return _base128((value << 1) ^ (value >> 63))
@@ -80,14 +80,14 @@ def _base128(value: int) -> bytes:
 
 
 def uuid(value: bytes) -> bytes:
-    """The value, which must be 16 bytes: struct would pad or cut it silently."""
+    """Return the value, which must be 16 bytes: struct would pad or truncate it silently."""
     if len(value) != 16:
         raise ProtocolError(f"a UUID has 16 bytes, not {len(value)}")
     return value
 
 
 def present(value: T | None) -> T:
-    """The value of a field that may be null in other versions, not in this one."""
+    """Return the value of a field that may be null in other versions, but not in this one."""
     if value is None:
         raise ProtocolError("null in a field that this version requires")
     return value
@@ -227,7 +227,7 @@ def write_nullable_struct(write: Write, value: T | None, each: Writer[T]) -> Non
 
 
 def write_tags(write: Write, tagged: Sequence[tuple[int, bytes]]) -> None:
-    """The tagged fields that are present, in ascending order of their tags."""
+    """Write the tagged fields that are present, in ascending order of their tags."""
     write(unsigned_varint(len(tagged)))
     for tag, value in tagged:
         write(unsigned_varint(tag))

@@ -1,4 +1,4 @@
-"""From records to the bytes of one batch, as a producer sends it and the metadata log keeps it."""
+"""Build the bytes of one batch from records, as a producer sends it and the metadata log stores it."""
 
 from collections.abc import Iterable, Sequence
 from struct import Struct
@@ -28,7 +28,7 @@ class NewRecord(NamedTuple):
 
 
 def encode_varint(number: int) -> bytes:
-    """The zigzag encoding that records use for every number."""
+    """Encode a number in zigzag form, as records encode every number."""
     value = (number << 1) ^ (number >> 63)
     encoded = bytearray()
     while value > 0x7F:
@@ -39,7 +39,7 @@ def encode_varint(number: int) -> bytes:
 
 
 _VARINTS = tuple(encode_varint(number) for number in range(_SMALL_NUMBERS))
-"""The encodings of the small numbers, which nearly all lengths and deltas are."""
+"""The encodings of small numbers, which nearly all lengths and deltas are."""
 
 _NULL = encode_varint(-1)
 _BARE_RECORD_BYTES = 4
@@ -48,7 +48,7 @@ _ROOM_FOR_HEADER = bytes(HEADER_SIZE)
 
 
 class BatchBuilder:
-    """Collects records and gives them as one batch; the first record's time is the base of the others."""
+    """Collects records into one batch; the first record's time is the base of the others."""
 
     __slots__ = ("_base_timestamp", "_max_timestamp", "_parts", "count", "plain_bytes")
 
@@ -90,10 +90,10 @@ class BatchBuilder:
         self.plain_bytes += len(length) + size
 
     def append_values(self, timestamp: int, values: Iterable[bytes]) -> None:
-        """Append records of one time that have a value and nothing else, in a third of the time `append` takes."""
+        """Append records of one time that have only a value, in a third of the time that `append` takes."""
         if self.count == 0:
             self._base_timestamp = self._max_timestamp = timestamp
-        assert timestamp == self._base_timestamp == self._max_timestamp, "these records are all of one time"
+        assert timestamp == self._base_timestamp == self._max_timestamp, "these records must all have one timestamp"
         parts, varints, count = self._parts, _VARINTS, self.count
         for count, value in enumerate(values, count):  # noqa: B020
             length = len(value)
@@ -117,7 +117,7 @@ class BatchBuilder:
         transactional: bool = False,
         control: bool = False,
     ) -> bytearray:
-        """The whole batch, with its checksum."""
+        """Return the whole batch, with its checksum."""
         assert self.count > 0, "a batch holds at least one record"
         parts = self._parts
         if compression:
@@ -156,7 +156,7 @@ def build_batch(
     transactional: bool = False,
     control: bool = False,
 ) -> bytearray:
-    """One batch of these records, at least one."""
+    """Return one batch of these records, at least one."""
     builder = BatchBuilder()
     for record in records:
         builder.append(*record)

@@ -1,8 +1,8 @@
-"""The five compressions of a record batch, in both directions, never inflating beyond a stated limit.
+"""Compress and decompress the records of a batch with Kafka's five codecs, never beyond a stated limit.
 
-The attributes of a batch carry the codec's id in their lowest three bits. Whatever bytes come in, `decompress` gives
-the plain bytes or raises `CorruptBatch` or `InflationLimit`, and its memory is bounded by the limit: the frames of lz4
-and zstd are walked block by block first, which tells how large the result can be and how large a window is asked for.
+The attributes of a batch carry the codec's id in their lowest three bits. For any input, `decompress` returns the plain
+bytes or raises `CorruptBatch` or `InflationLimit`, and its memory is bounded by the limit: the frames of lz4 and zstd
+are first walked block by block, which shows how large the result and the window can be.
 """
 
 import zlib
@@ -18,11 +18,11 @@ from headrace.wire.errors import CorruptBatch, InflationLimit
 from headrace.wire.records import lz4_frames, zstd_frames
 
 INFLATED_BYTES_MAX = 128 * 1024 * 1024
-"""How large the records of one batch may become unless the caller says otherwise."""
+"""Largest decompressed size of the records of one batch by default."""
 
 
 class Compression(IntEnum):
-    """The codec ids of the batch attributes, and the names Kafka's configs use for them."""
+    """The codec ids of the batch attributes, and their names in Kafka's configs."""
 
     NONE = 0
     GZIP = 1
@@ -42,11 +42,11 @@ _SNAPPY_GROWTH_MAX = 32
 """A snappy element takes at least two bytes and gives at most 64."""
 
 _OUTPUT_IS_FULL = "whole buffer"
-"""Part of what cramjam says when the bytes do not fit into the buffer it was given."""
+"""Part of cramjam's message when the bytes do not fit into the given buffer."""
 
 
 def compress(codec: int, plain: bytes | bytearray) -> bytes:
-    """The bytes as they are stored after the header of a batch with this codec."""
+    """Return the bytes as they are stored after the header of a batch with this codec."""
     if codec == Compression.NONE:
         return bytes(plain)
     if codec == Compression.GZIP:
@@ -58,11 +58,11 @@ def compress(codec: int, plain: bytes | bytearray) -> bytes:
         return lz4_frames.compress(plain)
     if codec == Compression.ZSTD:
         return bytes(cramjam.zstd.compress(plain))
-    raise ValueError(f"there is no compression with the id {codec}")
+    raise ValueError(f"unknown compression id {codec}")
 
 
 def decompress(codec: int, packed: bytes | memoryview, limit_bytes: int = INFLATED_BYTES_MAX) -> bytes:
-    """The plain bytes, at most `limit_bytes` of them."""
+    """Return the plain bytes, at most `limit_bytes` of them."""
     if codec == Compression.NONE:
         if len(packed) > limit_bytes:
             raise InflationLimit(f"records of {len(packed)} bytes are above the limit of {limit_bytes}")
@@ -80,18 +80,18 @@ def decompress(codec: int, packed: bytes | memoryview, limit_bytes: int = INFLAT
         packed = bytes(packed)
         bound = zstd_frames.inflated_bytes_bound(packed, window_bytes_max=limit_bytes)
         return _decompress_into(cramjam.zstd.decompress_into, packed, bound, limit_bytes)
-    raise CorruptBatch(f"there is no compression with the id {codec}")
+    raise CorruptBatch(f"unknown compression id {codec}")
 
 
 def _too_large(limit_bytes: int) -> InflationLimit:
-    return InflationLimit(f"the records inflate beyond the limit of {limit_bytes} bytes")
+    return InflationLimit(f"the records decompress to more than the limit of {limit_bytes} bytes")
 
 
 def _decompress_into(
     unpack: Callable[[bytes, bytearray | mmap], Any], packed: bytes, bound: int, limit_bytes: int
 ) -> bytes:
     room = min(bound, limit_bytes)
-    # To fill megabytes with zeros takes milliseconds in which no other thread gets the interpreter. The system does it
+    # Filling megabytes with zeros takes milliseconds in which no other thread gets the interpreter. The system does so
     # page by page, where they are written.
     output = mmap(-1, room) if room > _OWN_PAGES_BYTES_MIN else bytearray(room)
     try:
@@ -100,14 +100,16 @@ def _decompress_into(
     except cramjam.DecompressionError as error:
         if bound > limit_bytes and _OUTPUT_IS_FULL in str(error):
             raise _too_large(limit_bytes) from None
-        raise CorruptBatch(f"the compressed records cannot be read: {error}") from None
+        raise CorruptBatch(f"the compressed records cannot be decompressed: {error}") from None
     finally:
         if isinstance(output, mmap):
             output.close()
 
 
 def _decompress_gzip(packed: bytes | memoryview, limit_bytes: int) -> bytes:
-    """One gzip member after the other, as the format allows, and piece by piece: other threads run between two."""
+    """Decompress one gzip member after the other, as the format allows, and piece by piece: other threads run in
+    between.
+    """
     parts: list[bytes] = []
     left = limit_bytes
     rest = bytes(packed)
@@ -123,18 +125,18 @@ def _decompress_gzip(packed: bytes | memoryview, limit_bytes: int) -> bytes:
                 if unpacker.eof:
                     break
                 if not part and not unpacker.unconsumed_tail:
-                    raise CorruptBatch("the compressed records are cut off")
+                    raise CorruptBatch("the compressed records are truncated")
                 rest = unpacker.unconsumed_tail
             rest = unpacker.unused_data
     except zlib.error as error:
-        raise CorruptBatch(f"the compressed records cannot be read: {error}") from None
+        raise CorruptBatch(f"the compressed records cannot be decompressed: {error}") from None
     if not parts:
         raise CorruptBatch("the compressed records are empty")
     return b"".join(parts)
 
 
 def _compress_xerial(plain: bytes | bytearray) -> bytes:
-    """The framing of the Java clients: a header, then blocks with their sizes before them."""
+    """Compress with the framing of the Java clients: a header, then blocks with their sizes before them."""
     parts = [_XERIAL_HEADER]
     view = memoryview(plain)
     for start in range(0, len(plain), _XERIAL_BLOCK_BYTES):
@@ -145,7 +147,7 @@ def _compress_xerial(plain: bytes | bytearray) -> bytes:
 
 
 def _decompress_snappy(packed: bytes, limit_bytes: int) -> bytes:
-    """With the Java framing or, as librdkafka writes it, without any."""
+    """Decompress with the Java framing or, as librdkafka writes it, without any."""
     if len(packed) == 0:
         raise CorruptBatch("the compressed records are empty")
     if not packed.startswith(_XERIAL_MAGIC):
@@ -155,14 +157,14 @@ def _decompress_snappy(packed: bytes, limit_bytes: int) -> bytes:
     position = len(_XERIAL_HEADER)
     end = len(packed)
     if position > end:
-        raise CorruptBatch("the compressed records are cut off")
+        raise CorruptBatch("the compressed records are truncated")
     while position < end:
         if end - position < _BLOCK_SIZE.size:
-            raise CorruptBatch("the compressed records are cut off")
+            raise CorruptBatch("the compressed records are truncated")
         (size,) = _BLOCK_SIZE.unpack_from(packed, position)
         position += _BLOCK_SIZE.size
         if not 0 <= size <= end - position:
-            raise CorruptBatch("a compressed block is longer than the bytes that remain")
+            raise CorruptBatch("a compressed block is longer than the remaining bytes")
         part = _decompress_snappy_block(packed[position : position + size], left, limit_bytes)
         parts.append(part)
         left -= len(part)
@@ -179,4 +181,4 @@ def _decompress_snappy_block(block: bytes, left_bytes: int, limit_bytes: int) ->
             raise _too_large(limit_bytes)
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
-        raise CorruptBatch(f"the compressed records cannot be read: {error}") from None
+        raise CorruptBatch(f"the compressed records cannot be decompressed: {error}") from None

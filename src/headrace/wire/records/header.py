@@ -1,7 +1,7 @@
-"""The 61 bytes before the records of a batch: all the broker reads on the produce and fetch paths.
+"""The 61-byte header of a record batch: all that the broker reads on the produce and fetch paths.
 
-The header is handled as the tuple that `HEADER.unpack_from` gives; the constants below name its places. No object is
-built for it, because produce and fetch look at one per batch.
+The header is the tuple that `HEADER.unpack_from` returns; the constants below name its positions. No object is built
+for it, because produce and fetch read one per batch.
 """
 
 from struct import Struct
@@ -35,10 +35,10 @@ LEADER_EPOCH_AT = 12
 MAGIC_AT = 16
 CRC_AT = 17
 CRC_COVERS_FROM = 21
-"""The checksum covers the bytes from the attributes to the end, so base offset and leader epoch can be stamped."""
+"""The checksum covers the bytes from the attributes to the end, so base offset and leader epoch can be changed."""
 
 BASE_TIMESTAMP_AT = 27
-"""The largest timestamp follows it."""
+"""The maximum timestamp follows it."""
 
 LOG_OVERHEAD = 12
 """Bytes before the part that `length` counts: the base offset and the length itself."""
@@ -62,7 +62,7 @@ _PRODUCER_AT = 43
 
 
 def stamp(batch: memoryview | bytearray, *, base_offset: int, leader_epoch: int) -> None:
-    """Write the two fields the leader owns, in place; the checksum does not cover them."""
+    """Write the two fields that the leader sets, in place; the checksum does not cover them."""
     _OFFSET.pack_into(batch, 0, base_offset)
     _EPOCH.pack_into(batch, LEADER_EPOCH_AT, leader_epoch)
 
@@ -70,7 +70,7 @@ def stamp(batch: memoryview | bytearray, *, base_offset: int, leader_epoch: int)
 def stamp_producer(
     batch: bytearray, *, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool
 ) -> None:
-    """Make a finished batch one of this producer and recompute its checksum, in place."""
+    """Set the producer of a finished batch and recompute its checksum, in place."""
     stamp(batch, base_offset=0, leader_epoch=-1)
     (attributes,) = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)
     bit = TRANSACTIONAL_BIT if transactional else 0
@@ -85,7 +85,7 @@ def compression_of(batch: bytes | bytearray | memoryview) -> int:
 
 
 def stamp_append_time(batch: memoryview | bytearray, timestamp_ms: int) -> None:
-    """Mark the batch as stamped by the log and recompute its checksum, in place (message.timestamp.type)."""
+    """Set the append time and recompute the checksum, in place (message.timestamp.type)."""
     (attributes,) = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)
     _ATTRIBUTES.pack_into(batch, _ATTRIBUTES_AT, attributes | LOG_APPEND_TIME_BIT)
     _TIMESTAMP.pack_into(batch, _MAX_TIMESTAMP_AT, timestamp_ms)
@@ -93,6 +93,6 @@ def stamp_append_time(batch: memoryview | bytearray, timestamp_ms: int) -> None:
 
 
 def checksum(batch: memoryview | bytearray | bytes) -> int:
-    """CRC-32C of one whole batch, as its header should say."""
+    """Return the CRC-32C of one whole batch, which its header should contain."""
     crc: int = crc32c(memoryview(batch)[CRC_COVERS_FROM:])
     return crc

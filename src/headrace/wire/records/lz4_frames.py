@@ -1,4 +1,4 @@
-"""The LZ4 frame format around LZ4 blocks: written as the Java client can read it, measured before it is inflated.
+"""The LZ4 frame format around LZ4 blocks: written as the Java client can read it, measured before decompression.
 
 Frames are written here block by block because the Java client refuses blocks that depend on each other.
 """
@@ -32,7 +32,7 @@ _BLOCK_BYTES_BY_CODE = {4: 64 * 1024, 5: 256 * 1024, 6: 1024 * 1024, 7: 4 * 1024
 
 
 def compress(plain: bytes | bytearray) -> bytes:
-    """One frame of independent blocks."""
+    """Return one frame of independent blocks."""
     parts = [_HEADER]
     view = memoryview(plain)
     for start in range(0, len(plain), _BLOCK_BYTES):
@@ -49,7 +49,7 @@ def compress(plain: bytes | bytearray) -> bytes:
 
 
 def inflated_bytes_bound(packed: bytes) -> int:
-    """At most how many bytes these frames hold, by walking their blocks without opening them."""
+    """Return an upper bound of the bytes in these frames, by walking their blocks without decompressing them."""
     bound = 0
     position = 0
     try:
@@ -63,17 +63,17 @@ def inflated_bytes_bound(packed: bytes) -> int:
             position, size = _walk_frame(packed, position + 4)
             bound += size
     except (IndexError, KeyError, error):
-        raise CorruptBatch("the lz4 frame is cut off or damaged") from None
+        raise CorruptBatch("the lz4 frame is truncated or damaged") from None
     if position != len(packed):
-        raise CorruptBatch("the lz4 frame is cut off")
+        raise CorruptBatch("the lz4 frame is truncated")
     return bound
 
 
 def _walk_frame(packed: bytes, position: int) -> tuple[int, int]:
-    """Where the frame whose descriptor is at `position` ends, and how much it can hold."""
+    """Return the end of the frame whose descriptor is at `position`, and how much it can hold."""
     flags = packed[position]
     if flags & _VERSION_MASK != _VERSION_1:
-        raise CorruptBatch("the lz4 frame is of an unknown version")
+        raise CorruptBatch("the lz4 frame has an unknown version")
     block_bytes = _BLOCK_BYTES_BY_CODE[packed[position + 1] >> 4 & 0x07]
     position += 3 + (8 if flags & _CONTENT_SIZE_BIT else 0) + (4 if flags & _DICTIONARY_BIT else 0)
     trailer = 4 if flags & _BLOCK_CHECKSUM_BIT else 0

@@ -1,7 +1,7 @@
-"""Transaction markers: the control batch that ends a producer's transaction on a partition, written and read.
+"""Write and read transaction markers: the control batch that ends a producer's transaction on a partition.
 
-A marker is one record. Its key has a version and the kind (abort 0, commit 1), its value a version and the epoch of
-the coordinator that wrote it. Later versions may add fields behind these, which are not looked at.
+A marker is one record. Its key has a version and the type (abort 0, commit 1), its value a version and the epoch of the
+coordinator that wrote it. Later versions may add fields, which are ignored.
 """
 
 from struct import Struct
@@ -25,7 +25,7 @@ class Marker(NamedTuple):
 def control_batch(
     *, producer_id: int, producer_epoch: int, commit: bool, coordinator_epoch: int, timestamp: int
 ) -> bytearray:
-    """The batch that commits or aborts what the producer has written to a partition."""
+    """Return the batch that commits or aborts the producer's records in a partition."""
     builder = BatchBuilder()
     kind = ControlType.COMMIT if commit else ControlType.ABORT
     builder.append(timestamp, _KEY.pack(_VERSION, kind), _VALUE.pack(_VERSION, coordinator_epoch))
@@ -33,24 +33,24 @@ def control_batch(
 
 
 def read_marker(batch: bytes | bytearray | memoryview) -> Marker | None:
-    """What a control batch says; None for a kind that ends no transaction, CorruptBatch for one that says nothing."""
+    """Decode a control batch; None for a type that ends no transaction, CorruptBatch for an undecodable one."""
     for record in records(batch):
         if record.key is None or len(record.key) < _KEY.size:
             raise CorruptBatch("the key of a control record is too short")
         version, kind = _KEY.unpack_from(record.key)
         if version < 0:
-            raise CorruptBatch(f"a control record of the version {version}")
+            raise CorruptBatch(f"a control record has the unknown version {version}")
         if kind not in (ControlType.ABORT, ControlType.COMMIT):
             return None
         if record.value is None or len(record.value) < _VALUE.size:
             raise CorruptBatch("the value of a transaction marker is too short")
         version, coordinator_epoch = _VALUE.unpack_from(record.value)
         if version < 0:
-            raise CorruptBatch(f"a transaction marker of the version {version}")
+            raise CorruptBatch(f"a transaction marker has the unknown version {version}")
         return Marker(kind == ControlType.COMMIT, coordinator_epoch)
     return None
 
 
 def is_marker(fields: HeaderFields) -> bool:
-    """Whether the batch is a control batch, or was one before compaction emptied it."""
+    """Return whether the batch is a control batch, or was one before compaction emptied it."""
     return bool(fields[ATTRIBUTES] & CONTROL_BIT)

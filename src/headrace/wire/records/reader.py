@@ -1,7 +1,7 @@
-"""From the bytes of record batches to records: the walk over batches, the checks, and the searches by time.
+"""Decode record batches into records: iterate over batches, check them, and search by time.
 
-Nothing here trusts a length: every count is checked against the bytes that remain, and what contradicts itself raises
-`CorruptBatch`. Timestamps are those a consumer sees, so a batch stamped by the log gives its one time to all records.
+No length is trusted: every count is checked against the remaining bytes, and inconsistent bytes raise `CorruptBatch`.
+Timestamps are those a consumer sees, so a batch with log append time gives its one time to all records.
 """
 
 from collections.abc import Callable, Iterator
@@ -45,10 +45,10 @@ RECORD_BYTES_MIN = 7
 """A record without key, value and headers: its length and six fields of a byte each."""
 
 RECORDS_BETWEEN = 512
-"""How many records are walked before a search may end for another reason."""
+"""Records walked before a search may end for another reason."""
 
 ONE_BYTE_NUMBERS = tuple((byte >> 1) ^ -(byte & 1) for byte in range(0x80))
-"""What each one-byte zigzag encoding stands for."""
+"""The value of each one-byte zigzag encoding."""
 
 
 class Record(NamedTuple):
@@ -60,7 +60,7 @@ class Record(NamedTuple):
 
 
 class ControlType(IntEnum):
-    """What a control batch says about the transaction of its producer."""
+    """The meaning of a control batch for the transaction of its producer."""
 
     ABORT = 0
     COMMIT = 1
@@ -72,7 +72,7 @@ class OffsetAndTime(NamedTuple):
 
 
 def batches(buffer: bytes | bytearray | memoryview, *, allow_truncated_end: bool = False) -> Iterator[memoryview]:
-    """Every whole batch of the buffer; a fetched buffer may end within one, which is then left out."""
+    """Yield every whole batch of the buffer; a fetched buffer may end within one, which is left out."""
     view = memoryview(buffer)
     position = 0
     end = len(view)
@@ -82,12 +82,12 @@ def batches(buffer: bytes | bytearray | memoryview, *, allow_truncated_end: bool
         if end - position >= LOG_OVERHEAD:
             size = LOG_OVERHEAD + length_of(view, position + LENGTH_AT)[0]
             if size < HEADER_SIZE:
-                raise CorruptBatch(f"the batch at byte {position} declares {size} bytes, less than its header takes")
+                raise CorruptBatch(f"the batch at byte {position} declares {size} bytes, less than its header needs")
         behind = position + size
         if behind > end:
             if allow_truncated_end:
                 return
-            raise CorruptBatch(f"the batch at byte {position} is cut off")
+            raise CorruptBatch(f"the batch at byte {position} is truncated")
         if view[position + MAGIC_AT] != CURRENT_MAGIC:
             raise CorruptBatch(f"the batch at byte {position} has the unknown format {view[position + MAGIC_AT]}")
         yield view[position:behind]
@@ -95,12 +95,14 @@ def batches(buffer: bytes | bytearray | memoryview, *, allow_truncated_end: bool
 
 
 def check_batch(batch: bytes | bytearray | memoryview) -> HeaderFields:
-    """The header of one whole batch whose length, format, checksum and counts agree; else `CorruptBatch`."""
+    """Return the header of one whole batch whose length, format, checksum and counts agree; else raise
+    `CorruptBatch`.
+    """
     if len(batch) < HEADER_SIZE:
         raise CorruptBatch(f"{len(batch)} bytes are less than the header of a batch")
     fields: HeaderFields = HEADER.unpack_from(batch)
     if fields[LENGTH] + LOG_OVERHEAD != len(batch):
-        raise CorruptBatch(f"the batch declares {fields[LENGTH] + LOG_OVERHEAD} bytes and has {len(batch)}")
+        raise CorruptBatch(f"the batch declares {fields[LENGTH] + LOG_OVERHEAD} bytes but has {len(batch)}")
     if fields[MAGIC] != CURRENT_MAGIC:
         raise CorruptBatch(f"the batch has the unknown format {fields[MAGIC]}")
     if fields[CRC] != checksum(batch):
@@ -111,33 +113,33 @@ def check_batch(batch: bytes | bytearray | memoryview) -> HeaderFields:
 
 
 def check_produced(batch: bytes | bytearray | memoryview) -> int:
-    """How many records a whole batch has that a producer could have sent; else `CorruptBatch`."""
+    """Return the number of records of a whole batch that a producer could have sent; else raise `CorruptBatch`."""
     fields = check_batch(batch)
     if fields[ATTRIBUTES] & CONTROL_BIT:
-        raise CorruptBatch("a control batch is not written by producers")
+        raise CorruptBatch("producers must not write control batches")
     if not 0 < fields[RECORD_COUNT] == fields[LAST_OFFSET_DELTA] + 1:
         raise CorruptBatch(f"{fields[RECORD_COUNT]} records have the offsets 0 to {fields[LAST_OFFSET_DELTA]}")
     return fields[RECORD_COUNT]
 
 
 def is_control(batch: bytes | bytearray | memoryview) -> bool:
-    """Whether the batch holds a transaction marker, which consumers skip."""
+    """Return whether the batch holds a transaction marker, which consumers skip."""
     attributes: int = HEADER.unpack_from(batch)[ATTRIBUTES]
     return attributes & CONTROL_BIT != 0
 
 
 def control_type(record: Record) -> ControlType:
-    """What the marker of a control batch says."""
+    """Return the type of the marker in a control batch."""
     if record.key is None or len(record.key) < _CONTROL_KEY.size:
         raise CorruptBatch("the key of a control record is too short")
     _version, kind = _CONTROL_KEY.unpack_from(record.key)
     if kind not in (ControlType.ABORT, ControlType.COMMIT):
-        raise CorruptBatch(f"a control record of the unknown type {kind}")
+        raise CorruptBatch(f"a control record has the unknown type {kind}")
     return ControlType(kind)
 
 
 def records(batch: bytes | bytearray | memoryview, *, inflated_bytes_max: int = INFLATED_BYTES_MAX) -> Iterator[Record]:
-    """The records of one whole batch; the checksum is not looked at, which is `check_batch`'s part."""
+    """Yield the records of one whole batch; `check_batch` verifies the checksum."""
     fields, plain = open_records(batch, inflated_bytes_max)
     return decode_records(fields, plain)
 
@@ -149,7 +151,9 @@ def first_at_or_after(
     inflated_bytes_max: int = INFLATED_BYTES_MAX,
     between: Callable[[], object] = lambda: None,
 ) -> OffsetAndTime | None:
-    """The first record of the batch that is not older than the time; `between` is called after every few records."""
+    """Return the first record of the batch that is not older than the time; `between` is called after every few
+    records.
+    """
     if HEADER.unpack_from(batch)[MAX_TIMESTAMP] < timestamp_ms:
         return None
     places = _places(batch, inflated_bytes_max)
@@ -164,7 +168,7 @@ def first_at_or_after(
 def max_timestamp_record(
     batch: bytes | bytearray | memoryview, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
 ) -> OffsetAndTime | None:
-    """The newest record of the batch, the first of several; none if the batch is empty."""
+    """Return the newest record of the batch, the first of several; none if the batch is empty."""
     newest: tuple[int, int] | None = None
     for place in _places(batch, inflated_bytes_max):
         if newest is None or place[1] > newest[1]:
@@ -183,7 +187,7 @@ def open_records(batch: bytes | bytearray | memoryview, inflated_bytes_max: int)
 
 
 def _places(batch: bytes | bytearray | memoryview, inflated_bytes_max: int) -> Iterator[tuple[int, int]]:
-    """Offset and time of every record; keys and values are jumped over."""
+    """Yield offset and time of every record; keys and values are skipped."""
     fields, plain = open_records(batch, inflated_bytes_max)
     base_offset = fields[BASE_OFFSET]
     base_timestamp = fields[BASE_TIMESTAMP]
@@ -197,11 +201,11 @@ def _places(batch: bytes | bytearray | memoryview, inflated_bytes_max: int) -> I
                 raise CorruptBatch(f"a record of the batch at offset {base_offset} is outside its batch")
             yield base_offset + offset_delta, timestamp
     except IndexError:
-        raise CorruptBatch(f"the records of the batch at offset {base_offset} are cut off") from None
+        raise CorruptBatch(f"the records of the batch at offset {base_offset} are truncated") from None
 
 
 def record_bounds(fields: HeaderFields, plain: bytes) -> Iterator[tuple[int, int]]:
-    """Where each record begins, after its length, and where it ends."""
+    """Yield the start of each record, after its length, and its end."""
     position = 0
     end = len(plain)
     for _ in range(fields[RECORD_COUNT]):
@@ -213,7 +217,7 @@ def record_bounds(fields: HeaderFields, plain: bytes) -> Iterator[tuple[int, int
 
 
 def read_varint(plain: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
-    """A zigzag number and the position after it."""
+    """Return a zigzag number and the position after it."""
     byte = plain[position]
     position += 1
     value = byte & 0x7F
@@ -229,7 +233,9 @@ def read_varint(plain: bytes | bytearray | memoryview, position: int) -> tuple[i
 
 
 def decode_records(fields: HeaderFields, plain: bytes) -> Iterator[Record]:
-    """The loop a consumer spends its time in: short numbers, the common case, are read without a call."""
+    """Decode the records. Consumers spend most of their time in this loop: short numbers, the common case, are read
+    inline.
+    """
     base_offset = fields[BASE_OFFSET]
     base_timestamp = fields[BASE_TIMESTAMP]
     last_delta = fields[LAST_OFFSET_DELTA]
@@ -279,12 +285,12 @@ def decode_records(fields: HeaderFields, plain: bytes) -> Iterator[Record]:
                 position += 1
             else:
                 headers, position = read_headers(plain, position, record_end)
-            # A length that lies moves the end of the record away from where its size puts it.
+            # A wrong length moves the end of the record away from where its size puts it.
             if position != record_end or not 0 <= delta <= last_delta or size < RECORD_BYTES_MIN - 1:
-                raise CorruptBatch(f"a record of the batch at offset {base_offset} is not what it declares")
+                raise CorruptBatch(f"a record of the batch at offset {base_offset} does not match its declared size")
             yield new(kind, (base_offset + delta, timestamp if log_time is None else log_time, key, value, headers))
     except IndexError:
-        raise CorruptBatch(f"the records of the batch at offset {base_offset} are cut off") from None
+        raise CorruptBatch(f"the records of the batch at offset {base_offset} are truncated") from None
     if position != end:
         raise CorruptBatch(f"{end - position} bytes follow the last record of the batch at offset {base_offset}")
 

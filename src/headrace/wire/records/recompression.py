@@ -1,4 +1,4 @@
-"""Another compression for a batch that arrived, for topics whose `compression.type` asks for one."""
+"""Recompress an arrived batch, for topics whose `compression.type` requires it."""
 
 from struct import Struct
 
@@ -19,9 +19,9 @@ _CRC = Struct(">I")
 
 
 def recompressed(batch: memoryview, fields: HeaderFields, codec: Compression, *, inflated_bytes_max: int) -> bytearray:
-    """The batch with its records under that codec.
+    """Return the batch with its records compressed by that codec.
 
-    CorruptBatch if they cannot be read, InflationLimit if they are more than that.
+    Raises CorruptBatch if they cannot be decoded, InflationLimit if they exceed the limit.
     """
     plain = decompress(fields[ATTRIBUTES] & COMPRESSION_MASK, batch[HEADER_SIZE:], inflated_bytes_max)
     packed = compress(codec, plain)

@@ -1,7 +1,6 @@
-"""What a batch from a producer must look like before the broker stores it: Kafka's rules for the header.
+"""Validate the header of a producer's batch before the broker stores it, by Kafka's rules.
 
-On the produce path, so it reads the header's fields where they already are, and looks at the bytes only for the
-checksum.
+This is on the produce path, so it reads the header's fields in place, and reads the bytes only for the checksum.
 """
 
 from headrace.model.errors import ErrorCode
@@ -34,15 +33,15 @@ from headrace.wire.records.reader import RECORD_BYTES_MIN, open_records, read_va
 
 ZSTD_FROM_PRODUCE_VERSION = 7
 KEYLESS_RECORDS_MAX = 10_000
-"""How many of them an answer names."""
+"""Records without a key that a response names."""
 
 EXPANSION_MAX = (1, 1032, 22, 255, 32_768)
-"""How many bytes one byte can stand for, by codec: no codec, then what gzip, snappy, lz4 and zstd allow at most."""
+"""How many bytes one byte can expand to, by codec: no codec, then the maxima of gzip, snappy, lz4 and zstd."""
 RECORDS_MAX = (2**31 - 1) // RECORD_BYTES_MIN
-"""Of one batch: what producers gather before they compress it has a size of 31 bits."""
+"""Records of one batch: producers collect at most 31 bits of bytes before compression."""
 
 _CLIENT_BITS = COMPRESSION_MASK | TRANSACTIONAL_BIT
-"""The attributes that producers may set; the others are the broker's own, or mean nothing."""
+"""The attributes that producers may set; the others belong to the broker or are undefined."""
 _NOT_COUNTED = HEADER_SIZE - LOG_OVERHEAD
 """Bytes of the header within the length of a batch."""
 
@@ -61,9 +60,9 @@ def check_produced(
     api_version: int,
     max_message_bytes: int,
 ) -> ErrorCode:
-    """HOT. The error for a record set of at least a header's size, or NONE; `fields` is its unpacked header.
+    """HOT. Return the error for a record set of at least a header's size, or NONE; `fields` is its unpacked header.
 
-    Nearly all batches are as they should be: one expression says so, and only for others is the error looked for.
+    Nearly all batches are valid: one expression confirms that, and only for others is the error determined.
     """
     if len(batch) <= max_message_bytes and is_plain(batch, fields):
         return _NONE
@@ -71,7 +70,7 @@ def check_produced(
 
 
 def is_plain(batch: memoryview, fields: HeaderFields) -> bool:
-    """HOT. Whether a record set is one batch without anything unusual, and its checksum is right."""
+    """HOT. Return whether a record set is one usual batch with a valid checksum."""
     base_offset, length, _, magic, crc, attributes, delta, _, _, producer_id, epoch, sequence, count = fields
     return (
         length + LOG_OVERHEAD == len(batch)
@@ -86,7 +85,7 @@ def is_plain(batch: memoryview, fields: HeaderFields) -> bool:
 
 
 def find_error(batch: memoryview, fields: HeaderFields, *, api_version: int, max_message_bytes: int) -> ErrorCode:
-    """What is wrong with a batch by Kafka's rules, one after the other; NONE for one that only looked unusual."""
+    """Determine the error of a batch by Kafka's rules, one after the other; NONE for one that only looked unusual."""
     size = len(batch)
     if fields[LENGTH] != size - LOG_OVERHEAD:
         return _wrong_length(batch, fields[LENGTH] + LOG_OVERHEAD)
@@ -104,9 +103,9 @@ def find_error(batch: memoryview, fields: HeaderFields, *, api_version: int, max
     if count <= 0 or count != fields[LAST_OFFSET_DELTA] + 1 or attributes & CONTROL_BIT or fields[BASE_OFFSET]:
         return _INVALID_RECORD
     if count > RECORDS_MAX or count * RECORD_BYTES_MIN > (size - HEADER_SIZE) * EXPANSION_MAX[codec]:
-        return _INVALID_RECORD  # so many records are not in these bytes
+        return _INVALID_RECORD  # these bytes cannot hold this number of records
     if attributes & LOG_APPEND_TIME_BIT:
-        return ErrorCode.INVALID_TIMESTAMP  # the log alone says that it gave the time
+        return ErrorCode.INVALID_TIMESTAMP  # only the log may set the append time flag
     if attributes & ~_CLIENT_BITS:
         return _INVALID_RECORD
     if fields[PRODUCER_ID] < 0:
@@ -119,9 +118,10 @@ def find_error(batch: memoryview, fields: HeaderFields, *, api_version: int, max
 def keyless_records(
     batch: bytes | bytearray | memoryview, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
 ) -> list[int]:
-    """Which records a compacted topic cannot take, by their places in the batch, the first `KEYLESS_RECORDS_MAX`.
+    """Return the records that a compacted topic cannot take, by their index in the batch, the first
+    `KEYLESS_RECORDS_MAX`.
 
-    It opens the records, so only such topics ask.
+    It decodes the records, so only such topics use it.
     """
     fields, plain = open_records(batch, inflated_bytes_max)
     keyless: list[int] = []
@@ -134,12 +134,12 @@ def keyless_records(
                 if len(keyless) == KEYLESS_RECORDS_MAX:
                     break
     except IndexError:
-        raise CorruptBatch(f"the records of the batch at offset {fields[BASE_OFFSET]} are cut off") from None
+        raise CorruptBatch(f"the records of the batch at offset {fields[BASE_OFFSET]} are truncated") from None
     return keyless
 
 
 def _wrong_length(batch: memoryview, declared_bytes: int) -> ErrorCode:
-    """Whether a second batch follows, which is a rule broken, or the length is a lie."""
+    """Return the error of a wrong length: a second batch that follows, which is not allowed, or a false length."""
     rest = len(batch) - declared_bytes
     if declared_bytes < HEADER_SIZE or rest < HEADER_SIZE:
         return _CORRUPT_MESSAGE

@@ -1,8 +1,8 @@
-"""The walk over the records of a batch before it is stored: whether its bytes are the records that its header declares.
+"""Walk the records of a batch before it is stored, to check that its bytes are the records that its header declares.
 
-`walk.h` is the same, compiled, where it was built (`headrace.wire.compiled`); `are_sound_plainly` is what it must
-equal, and what is used elsewhere. The rules are those of the strictest reader: numbers that clients read into 32 bits
-may not be longer, offsets follow each other, and no byte is left over.
+`walk.h` is the compiled equivalent, if it was built (`headrace.wire.compiled`); `are_sound_plainly` is its reference,
+and is used elsewhere. The rules are those of the strictest reader: numbers that clients read into 32 bits may not be
+longer, offsets are consecutive, and no byte is left over.
 """
 
 from headrace.wire.errors import CorruptBatch
@@ -15,7 +15,9 @@ _INT64 = 1 << 63
 
 
 def are_sound_plainly(plain: bytes | bytearray | memoryview, count: int, base_timestamp: int) -> bool:
-    """Whether the bytes, which are not compressed, are exactly `count` records with the offsets 0 to `count` - 1."""
+    """Return whether the bytes, which are not compressed, are exactly `count` records with the offsets 0 to `count` -
+    1.
+    """
     position, end = 0, len(plain)
     try:
         for place in range(count):
@@ -34,7 +36,7 @@ def are_sound_plainly(plain: bytes | bytearray | memoryview, count: int, base_ti
                 return False
             for _ in range(headers):
                 if _short_number(plain, position)[0] < 0:
-                    return False  # a header has a key
+                    return False  # a header must have a key
                 position = _behind_bytes(plain, position)
                 position = _behind_bytes(plain, position)
             if position != record_end:
@@ -45,7 +47,7 @@ def are_sound_plainly(plain: bytes | bytearray | memoryview, count: int, base_ti
 
 
 def _short_number(plain: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
-    """A zigzag number of at most 32 bits, in at most the five bytes that it needs, and the position after it."""
+    """Return a zigzag number of at most 32 bits, in at most the five bytes that it needs, and the position after it."""
     number, behind = read_varint(plain, position)
     if behind - position > _SHORT_BYTES_MAX or not -_INT32 <= number < _INT32:
         raise CorruptBatch("a number in a record is longer than 32 bits")
@@ -53,7 +55,7 @@ def _short_number(plain: bytes | bytearray | memoryview, position: int) -> tuple
 
 
 def _behind_bytes(plain: bytes | bytearray | memoryview, position: int) -> int:
-    """The position behind a length and as many bytes; a negative length stands for null."""
+    """Return the position after a length and that many bytes; a negative length stands for null."""
     size, position = _short_number(plain, position)
     return position + max(size, 0)
 

@@ -1,7 +1,7 @@
-"""The frame format around Zstandard blocks: what a frame can hold and which window it asks for, before it is inflated.
+"""The frame format around Zstandard blocks: measure a frame's content and window before decompression.
 
-Clients send frames that do not state their content size, and a frame of a few bytes may ask for a window of gigabytes;
-both are found out by walking the block headers (RFC 8878, section 3.1).
+Clients send frames that do not state their content size, and a frame of a few bytes may request a window of gigabytes;
+walking the block headers reveals both (RFC 8878, section 3.1).
 """
 
 from struct import Struct, error
@@ -12,7 +12,7 @@ MAGIC = 0xFD2FB528
 _SKIPPABLE_MAGICS = range(0x184D2A50, 0x184D2A60)
 
 WINDOW_BYTES_ALWAYS_ALLOWED = 8 * 1024 * 1024
-"""The window every decoder should support, also where the limit for the result is smaller."""
+"""The window that every decoder should support, even where the limit for the result is smaller."""
 
 _U32 = Struct("<I")
 _BLOCK_BYTES_MAX = 128 * 1024
@@ -24,7 +24,7 @@ _RAW, _RLE, _COMPRESSED = 0, 1, 2
 
 
 def inflated_bytes_bound(packed: bytes, *, window_bytes_max: int) -> int:
-    """At most how many bytes these frames hold, by walking their blocks without opening them."""
+    """Return an upper bound of the bytes in these frames, by walking their blocks without decompressing them."""
     bound = 0
     position = 0
     try:
@@ -38,19 +38,19 @@ def inflated_bytes_bound(packed: bytes, *, window_bytes_max: int) -> int:
             flags = packed[position + 4]
             position, window_bytes = _walk_header(packed, position + 5, flags)
             if window_bytes > max(window_bytes_max, WINDOW_BYTES_ALWAYS_ALLOWED):
-                raise InflationLimit(f"the zstd frame asks for a window of {window_bytes} bytes")
+                raise InflationLimit(f"the zstd frame requests a window of {window_bytes} bytes")
             position, size = _walk_blocks(packed, position, min(_BLOCK_BYTES_MAX, window_bytes))
             position += 4 if flags & _CHECKSUM_BIT else 0
             bound += size
     except (IndexError, error):
-        raise CorruptBatch("the zstd frame is cut off") from None
+        raise CorruptBatch("the zstd frame is truncated") from None
     if position != len(packed):
-        raise CorruptBatch("the zstd frame is cut off")
+        raise CorruptBatch("the zstd frame is truncated")
     return bound
 
 
 def _walk_header(packed: bytes, position: int, flags: int) -> tuple[int, int]:
-    """Where the blocks begin, and the window in bytes; `position` is after the descriptor byte `flags`."""
+    """Return where the blocks begin, and the window in bytes; `position` is after the descriptor byte `flags`."""
     window_bytes = 0
     content_size_bytes = _CONTENT_SIZE_BYTES[flags >> 6]
     if flags & _SINGLE_SEGMENT_BIT:
@@ -68,7 +68,7 @@ def _walk_header(packed: bytes, position: int, flags: int) -> tuple[int, int]:
 
 
 def _walk_blocks(packed: bytes, position: int, block_bytes_max: int) -> tuple[int, int]:
-    """Where the last block ends, and how much all of them can hold."""
+    """Return the end of the last block, and how much all blocks can hold."""
     bound = 0
     while True:
         head = packed[position] | packed[position + 1] << 8 | packed[position + 2] << 16
@@ -85,6 +85,6 @@ def _walk_blocks(packed: bytes, position: int, block_bytes_max: int) -> tuple[in
             bound += size
             position += 1
         else:
-            raise CorruptBatch("the zstd frame has a block of a reserved kind")
+            raise CorruptBatch("the zstd frame has a block of a reserved type")
         if head & 1:
             return position, bound

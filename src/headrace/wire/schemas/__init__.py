@@ -1,1 +1,1 @@
-"""What travels: one table per Kafka API, all versions in it. The codecs in `wire.messages` are generated from these."""
+"""Schema tables: one per Kafka API, with all versions. The codecs in `wire.messages` are generated from them."""

@@ -1,4 +1,4 @@
-"""ApiVersions: which APIs and versions are served. Its response header never becomes flexible (KIP-511)."""
+"""ApiVersions: the APIs and versions that a broker serves. Its response header never becomes flexible (KIP-511)."""
 
 from headrace.wire.schemas.notation import BOOL, INT16, INT32, INT64, STRING, array, field, request, response
 

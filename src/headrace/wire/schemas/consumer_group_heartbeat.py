@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: a member of a group whose broker assigns partitions lives, joins or leaves (KIP-848)."""
+"""ConsumerGroupHeartbeat: a member of a KIP-848 group stays alive, joins or leaves."""
 
 from headrace.wire.schemas.notation import INT16, INT32, STRING, UUID, array, field, request, response, struct
 

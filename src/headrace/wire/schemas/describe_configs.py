@@ -1,4 +1,4 @@
-"""DescribeConfigs: the configs of topics and brokers, with where each value comes from."""
+"""DescribeConfigs: the configs of topics and brokers, with the origin of each value."""
 
 from headrace.wire.schemas.notation import BOOL, INT8, INT16, INT32, STRING, array, field, request, response
 

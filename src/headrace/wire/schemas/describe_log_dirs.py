@@ -1,4 +1,4 @@
-"""DescribeLogDirs: log directories, what they hold and how large it is."""
+"""DescribeLogDirs: log directories, their replicas and sizes."""
 
 from headrace.wire.schemas.notation import BOOL, INT16, INT32, INT64, STRING, array, field, request, response
 

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials: which SCRAM mechanisms users have, never the secrets."""
+"""DescribeUserScramCredentials: the SCRAM mechanisms of users, never the secrets."""
 
 from headrace.wire.schemas.notation import INT8, INT16, INT32, STRING, array, field, request, response
 

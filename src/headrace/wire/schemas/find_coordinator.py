@@ -1,4 +1,4 @@
-"""FindCoordinator: which broker looks after a group, a transaction or a share group."""
+"""FindCoordinator: the broker that coordinates a group, a transaction or a share group."""
 
 from headrace.wire.schemas.notation import INT8, INT16, INT32, STRING, array, field, request, response
 

@@ -1,4 +1,4 @@
-"""Heartbeat: a member of a classic group says that it lives."""
+"""Heartbeat: a member of a classic group reports that it is alive."""
 
 from headrace.wire.schemas.notation import INT16, INT32, STRING, field, request, response
 

@@ -1,4 +1,4 @@
-"""LeaveGroup: members say goodbye; from version 3 several in one request."""
+"""LeaveGroup: members leave; from version 3 several in one request."""
 
 from headrace.wire.schemas.notation import INT16, INT32, STRING, array, field, request, response
 

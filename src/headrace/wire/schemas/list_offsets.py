@@ -1,4 +1,4 @@
-"""ListOffsets: a timestamp or a landmark in, an offset out."""
+"""ListOffsets: a timestamp, or a special value such as latest, in; an offset out."""
 
 from headrace.wire.schemas.notation import INT8, INT16, INT32, INT64, STRING, array, field, request, response
 

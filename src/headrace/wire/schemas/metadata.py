@@ -1,4 +1,4 @@
-"""Metadata: who the brokers are, which topics exist and who leads their partitions."""
+"""Metadata: the brokers, the topics and the leaders of their partitions."""
 
 from headrace.wire.schemas.notation import BOOL, INT16, INT32, STRING, UUID, array, field, request, response
 

@@ -1,7 +1,7 @@
-"""The words the schema tables are written in: message, field, array, struct, versions.
+"""The notation of the schema tables: message, field, array, struct, versions.
 
-A table names what travels in wire order. Versions are written as Kafka writes them: "3", "0-4", "2+", "none". A field
-with a tag travels in the tagged section of a flexible version and only when it differs from its default.
+A table names the fields in wire order. Versions are written as Kafka writes them: "3", "0-4", "2+", "none". A tagged
+field is in the tagged section of a flexible version, and only when it differs from its default.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ ALL_VERSIONS = Versions(0, VERSION_MAX)
 
 
 def versions_of(text: str) -> Versions:
-    """Read "3", "0-4", "2+" or "none"."""
+    """Parse "3", "0-4", "2+" or "none"."""
     if text == "none":
         return NO_VERSIONS
     if text.endswith("+"):
@@ -65,7 +65,7 @@ RECORDS = Primitive(name="records", python="Buffer", zero='b""')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Struct:
-    """A group of fields; `name` is what its class is called after the message's name."""
+    """A group of fields; `name` is appended to the message's name to form the class name."""
 
     name: str
     fields: "tuple[Field, ...]"
@@ -148,9 +148,11 @@ def array(
     tag: int | None = None,
     named: str = "",
 ) -> Field:
-    """Any number of primitives or structs; `named` names the element where the singular of `name` would not do."""
+    """Any number of primitives or structs; `named` names the element where the singular of `name` would be wrong."""
     if of in (BOOL, FLOAT64):
-        raise ValueError(f"{name}: Kafka has no array of {BOOL.name} or {FLOAT64.name}, and the generator makes none")
+        raise ValueError(
+            f"{name}: Kafka has no array of {BOOL.name} or {FLOAT64.name}, and the generator does not support it"
+        )
     return Field(
         name=name,
         type=of if isinstance(of, Primitive) else Struct(name=named or class_name(singular(name)), fields=tuple(of)),
@@ -185,7 +187,7 @@ def struct(
 
 
 def singular(name: str) -> str:
-    """One of many: topics -> topic, entries -> entry."""
+    """Return the singular: topics -> topic, entries -> entry."""
     if name.endswith("ies"):
         return name[:-3] + "y"
     if name.endswith("s") and not name.endswith("ss"):
@@ -194,5 +196,5 @@ def singular(name: str) -> str:
 
 
 def class_name(name: str) -> str:
-    """The CamelCase of a snake_case name."""
+    """Return the CamelCase form of a snake_case name."""
     return "".join(word.capitalize() for word in name.split("_"))

@@ -1,4 +1,4 @@
-"""OffsetCommit: how far a group has read."""
+"""OffsetCommit: commit the offsets of a group."""
 
 from headrace.wire.schemas.notation import INT16, INT32, INT64, STRING, UUID, array, field, request, response
 

@@ -1,4 +1,4 @@
-"""OffsetFetch: how far a group had read; from version 8 for several groups at once."""
+"""OffsetFetch: the committed offsets of a group; from version 8 for several groups at once."""
 
 from headrace.wire.schemas.notation import BOOL, INT16, INT32, INT64, STRING, UUID, array, field, request, response
 

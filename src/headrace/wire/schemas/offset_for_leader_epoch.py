@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where a leader epoch ended, so that a replica knows where it diverged."""
+"""OffsetForLeaderEpoch: the end offset of a leader epoch, so that a replica knows where it diverged."""
 
 from headrace.wire.schemas.notation import INT16, INT32, INT64, STRING, array, field, request, response
 

@@ -1,4 +1,4 @@
-"""ScanManifest, Headrace's own: the files of partitions, held under a lease for whoever reads them itself."""
+"""ScanManifest, Headrace's own: the segment files of partitions, leased to a client that reads them itself."""
 
 from headrace.wire.schemas.notation import (
     BOOL,

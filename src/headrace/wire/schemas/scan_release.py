@@ -1,4 +1,4 @@
-"""ScanRelease, Headrace's own: the files of a lease are not needed any more."""
+"""ScanRelease, Headrace's own: release the files of a lease."""
 
 from headrace.wire.schemas.notation import INT16, INT32, STRING, UUID, field, request, response
 

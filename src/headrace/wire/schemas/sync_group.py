@@ -1,4 +1,4 @@
-"""SyncGroup: the group leader hands out the assignment, everyone collects its own."""
+"""SyncGroup: the group leader sends the assignment, and every member receives its own."""
 
 from headrace.wire.schemas.notation import BYTES, INT16, INT32, STRING, array, field, request, response
 

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: how far a group has read, valid when the transaction commits."""
+"""TxnOffsetCommit: committed offsets of a group, valid when the transaction commits."""
 
 from headrace.wire.schemas.notation import INT16, INT32, INT64, STRING, array, field, request, response
 

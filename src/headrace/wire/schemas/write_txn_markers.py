@@ -1,4 +1,4 @@
-"""WriteTxnMarkers: the transaction coordinator tells partition leaders how a transaction ended."""
+"""WriteTxnMarkers: the transaction coordinator informs partition leaders of a transaction's outcome."""
 
 from headrace.wire.schemas.notation import BOOL, INT8, INT16, INT32, INT64, STRING, array, field, request, response
 
