@@ -309,7 +309,7 @@ def test_a_full_buffer(broker: EmbeddedBroker, topic: str) -> None:
 def test_a_result_that_is_not_there_yet(broker: EmbeddedBroker, topic: str) -> None:
     with Producer(broker.bootstrap_servers, linger_ms=60_000) as producer:
         delivery = producer.send(topic, b"v")
-        with pytest.raises(DeadlineExceeded, match="not delivered yet after"):
+        with pytest.raises(DeadlineExceeded, match="not delivered yet"):
             delivery.result(timeout_ms=1)
 
 
@@ -323,7 +323,7 @@ def test_waits_of_a_producer_end(tmp_path: Path) -> None:
     delivery = producer.send("t", b"nowhere")
     with pytest.raises(DeadlineExceeded, match=r"1 batch is not delivered yet after 300 ms: .*broker"):
         producer.flush(timeout_ms=300)
-    with pytest.raises(DeadlineExceeded, match="not delivered yet after"):
+    with pytest.raises(DeadlineExceeded, match="not delivered yet"):
         producer.close(timeout_ms=100)
     with pytest.raises(ClientClosed, match="closed before the record was delivered"):
         delivery.result(timeout_ms=WAIT_MS)
@@ -346,7 +346,7 @@ def test_closed_objects_say_so(broker: EmbeddedBroker, topic: str) -> None:
         opened.close()
         opened.close()
     for use in (admin.cluster, lambda: producer.send(topic, b"v"), producer.flush, consumer.poll):
-        with pytest.raises(ClientClosed, match="make a new one"):
+        with pytest.raises(ClientClosed, match="create a new one"):
             use()
 
 
@@ -379,7 +379,7 @@ def test_arguments_of_calls(broker: EmbeddedBroker, topic: str, producer: Produc
     with pytest.raises(InvalidArgument, match="bytes"):
         producer.send(topic, "text")  # type: ignore[arg-type]
     for partition in (9, "1"):
-        with pytest.raises(InvalidArgument, match=f"no {partition!r}"):
+        with pytest.raises(InvalidArgument, match=f"not {partition!r}"):
             producer.send(topic, b"v", partition=partition)
     for nameless in (None, 5, ""):
         with pytest.raises(InvalidArgument, match="a topic has a name"):

@@ -104,7 +104,7 @@ def test_it_is_told_once_when_a_broker_is_gone_and_once_when_it_is_back() -> Non
     assert world.told[0].endswith("; trying again")
     world.network.peers[1] = gone
     assert world.ask() == ANSWER
-    assert world.told[1:] == ["here:1 is reached again"]
+    assert world.told[1:] == ["here:1 can be reached again"]
 
 
 def test_a_broker_that_accepts_and_says_nothing() -> None:
@@ -136,7 +136,7 @@ def test_the_deadline_is_for_all_silent_addresses_together() -> None:
     began_ms = world.clock.now_ms
     reply = world.ask()
     assert isinstance(reply, DeadlineExceeded)
-    assert "none of here:1, here:2, here:3 answered in time" in str(reply)
+    assert "none of here:1, here:2, here:3 responded in time" in str(reply)
     assert 2_000 <= world.clock.now_ms - began_ms < 2_100
     assert world.network.connected_to == [1, 2, 3]
 

@@ -149,7 +149,7 @@ def test_what_a_notebook_shows(broker: EmbeddedBroker, topic: str) -> None:
         assert repr(producer) == f"<Producer as mine at {servers}, 0 batches on their way>"
     with Producer(servers, linger_ms=60_000) as producer:
         delivery = producer.send(topic, b"v")
-        assert repr(delivery) == f"<Delivery for {topic}-0: on its way>"
+        assert repr(delivery) == f"<Delivery for {topic}-0: not delivered yet>"
         producer.flush()
         assert repr(delivery) == f"<Delivery for {topic}-0: at offset 0>"
     with Consumer(topic, bootstrap_servers=servers, group_id="g", auto_offset_reset="earliest") as consumer:

@@ -99,8 +99,8 @@ enable = false
         ("a = 1\nb = [\nc", "h.toml:3: this is not TOML"),
         ("a = 2020-01-01", "must be a string, a number"),
         ("a = [[1]]", "must be a string, a number"),
-        ("a" + ".a" * 20 + " = 1", "tables inside each other"),
-        ("#" * (SOURCE_TEXT_LENGTH_MAX + 1), "characters, at most"),
+        ("a" + ".a" * 20 + " = 1", "nested tables"),
+        ("#" * (SOURCE_TEXT_LENGTH_MAX + 1), "characters, but at most"),
     ],
 )
 def test_toml_that_is_not_config_is_refused(text: str, message: str) -> None:

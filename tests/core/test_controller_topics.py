@@ -270,7 +270,7 @@ class TestGrow:
         controller.create_one("orders", 4)
         result = self.grow(controller, 2)
         assert result.error is ErrorCode.INVALID_PARTITIONS
-        assert result.message == 'topic "orders" has 4 partitions, asked for 2: partitions can only grow'
+        assert result.message == 'topic "orders" has 4 partitions, but 2 were requested: partitions can only grow'
         assert self.grow(controller, 4).error is ErrorCode.INVALID_PARTITIONS
         assert self.grow(controller, -1).error is ErrorCode.INVALID_PARTITIONS
 

@@ -83,7 +83,7 @@ def test_dump_of_one_file_and_of_what_is_no_log() -> None:
     disk.make_directory("elsewhere")
     with pytest.raises(LogError, match="neither segments nor partitions"):
         verify(disk, "elsewhere")
-    with pytest.raises(LogError, match="no folder"):
+    with pytest.raises(LogError, match="is not a folder"):
         verify(disk, "data/letter.txt")
 
 

@@ -258,7 +258,7 @@ def test_what_follows_a_batch_that_found_no_room_does_not_get_ahead_of_it(staged
     else:
         states.note_refused_batch(batch(0))
         states.note_refused_batch(batch(1))
-    with pytest.raises(SequenceRejected, match="sequence 1, 0 must come first"):
+    with pytest.raises(SequenceRejected, match="sequence 1, but 0 must come first"):
         states.admit(batch(1))
     assert states.admit(batch(0, epoch=1)) == APPEND
     for number in range(2):

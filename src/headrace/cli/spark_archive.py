@@ -42,6 +42,7 @@ def _run_orders(folder: Path, part: Path) -> None:
     from headrace.bench.orders import PIPELINE_FILE, TOPIC, send_orders
     from headrace.spark.class_archive import archiving
     from headrace.spark.pipelines.definition_reader import read_pipeline
+    from headrace.spark.pipelines.records import RunState
     from headrace.spark.pipelines.runner import Runner
     from headrace.testing import EmbeddedBroker
 

@@ -1,1 +1,1 @@
-"""Decisions only: state machines with no clock, socket, file, thread or randomness of their own."""
+"""Decisions only: state machines without a clock, socket, file, thread or randomness of their own."""

@@ -80,6 +80,6 @@ class MissingLog(LogError):
 
     def __init__(self, path: str, end_offset: int) -> None:
         super().__init__(
-            f"{path} is missing; it held records up to offset {end_offset} at least. Restore the folder from "
-            "a copy, or delete the topic"
+            f"{path} is missing, although it held records up to offset {end_offset} at least; "
+            "restore the folder from a copy, or delete the topic"
         )

@@ -1,1 +1,1 @@
-"""The names of things: what every other package says aloud. Imports nothing of Headrace but itself."""
+"""The vocabulary that all other packages use. Imports nothing of Headrace but itself."""

@@ -1,4 +1,4 @@
-"""What a request does to what: the vocabulary of authorisation, with Kafka's numbers."""
+"""The vocabulary of authorisation: operations and resource types, with Kafka's numbers."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Operation(IntEnum):
     ALTER_CONFIGS = 11
     IDEMPOTENT_WRITE = 12
     SCAN = 100
-    """Headrace's own: read a topic's files without the broker, which then sees and limits nothing."""
+    """Headrace's own: read a topic's files without the broker, which then neither sees nor limits the reads."""
 
 
 class ResourceType(IntEnum):

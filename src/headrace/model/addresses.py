@@ -1,4 +1,4 @@
-"""Addresses of hosts: which of them reach this machine alone."""
+"""Host addresses: whether they reach only this machine."""
 
 import re
 
@@ -6,5 +6,7 @@ _LOOPBACK = re.compile(r"localhost|(::ffff:)?127(\.[0-9]{1,3}){3}|::1", re.IGNOR
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or an address (IPv6 with or without brackets) is reachable from its own machine only."""
+    """Return whether a host name or an address (IPv6 with or without brackets) is reachable only from its own
+    machine.
+    """
     return _LOOPBACK.fullmatch(host.removeprefix("[").removesuffix("]")) is not None

@@ -1,4 +1,4 @@
-"""Kafka's error codes, and which of them a client may retry."""
+"""Kafka's error codes, and those that a client may retry."""
 
 from enum import IntEnum
 
@@ -180,7 +180,7 @@ RETRIABLE = frozenset(
 
 
 def error_name(code: int) -> str:
-    """The name of a code, also of one from a newer broker."""
+    """Return the name of a code, including one of a newer broker."""
     try:
         return ErrorCode(code).name
     except ValueError:

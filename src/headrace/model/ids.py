@@ -1,4 +1,4 @@
-"""Types that keep one number from being taken for another."""
+"""Distinct types for numbers, so that one kind is not mistaken for another."""
 
 from typing import NamedTuple, NewType
 
@@ -9,7 +9,7 @@ ProducerId = NewType("ProducerId", int)
 ProducerEpoch = NewType("ProducerEpoch", int)
 Millis = NewType("Millis", int)
 TopicId = NewType("TopicId", bytes)
-"""The 16 bytes of a topic's UUID, as they travel on the wire."""
+"""The 16 bytes of a topic's UUID, as on the wire."""
 
 NO_TOPIC_ID = TopicId(bytes(16))
 NO_OFFSET = Offset(-1)

@@ -1,17 +1,17 @@
-"""What was most likely meant by a name that nobody knows."""
+"""Suggest the name that was most likely meant by an unknown one."""
 
 from collections.abc import Iterable
 from itertools import islice
 
 LIKE_A_WORD = 0.6
 LIKE_A_NAME = 0.8
-"""How alike the nearest is at least, as difflib has it: names that people give often begin alike."""
+"""Least similarity of the nearest name, as difflib measures it: names that people choose often begin alike."""
 COMPARED_NAMES_MAX = 10_000
 COMPARED_CHARACTERS_MAX = 100
 
 
 def nearest_of(name: str, known: Iterable[str], *, likeness: float = LIKE_A_WORD) -> str | None:
-    """In its right case, whatever case was asked for; None if none is alike."""
+    """Return the nearest name in its documented case, ignoring case; None if none is similar."""
     by_letters = {each.lower(): each for each in islice(known, COMPARED_NAMES_MAX)}
     if not by_letters:
         return None
@@ -26,19 +26,19 @@ def question(nearest: str) -> str:
 
 
 def guess(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown word: the one that was most likely meant, or all there are."""
+    """Return the end of a message about an unknown word: the likely one, or all valid ones."""
     names = sorted(known)
     nearest = nearest_of(name, names)
     return question(nearest) if nearest is not None else f"there are {', '.join(names)}"
 
 
 def meant(name: str, known: Iterable[str], *, likeness: float = LIKE_A_NAME) -> str:
-    """The end of a message about a name that people gave: the one that was most likely meant, if any is alike."""
+    """Return the end of a message about a user's name: the likely one, if any is similar."""
     nearest = nearest_of(name, known, likeness=likeness)
     return "" if nearest is None else f", {question(nearest)}"
 
 
 def aside(name: str, known: Iterable[str]) -> str:
-    """The same within a message that goes on."""
+    """Return the same for the middle of a message."""
     nearest = nearest_of(name, known, likeness=LIKE_A_NAME)
     return "" if nearest is None else f" ({question(nearest)})"

@@ -1,11 +1,13 @@
-"""The Clock port: what time it is, on two clocks that must not be confused."""
+"""The Clock port: the current time on two clocks that must not be confused."""
 
 from typing import Protocol
 
 
 class Clock(Protocol):
     def monotonic_ms(self) -> float:
-        """For sessions, deadlines and waits: never jumps."""
+        """Return the monotonic time, for sessions, deadlines and waits: it never jumps."""
 
     def wall_ms(self) -> int:
-        """For timestamps, retention and expiry ages only: may jump either way (promise G10)."""
+        """Return the wall clock, for timestamps, retention and expiry ages only: it may jump either way (guarantee
+        G10).
+        """

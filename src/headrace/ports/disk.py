@@ -1,8 +1,8 @@
-"""The Disk port: the file calls the log is built on, with the semantics of POSIX.
+"""The Disk port: the file calls on which the log is built, with POSIX semantics.
 
-Calls raise OSError as the operating system would. Handles are small integers (real file descriptors in production)
-so that `Network.send_slice` can use sendfile. Nothing is durable before `data_sync` (contents) and
-`sync_directory` (names): the simulator's disk forgets exactly what a power cut may forget.
+Calls raise OSError as the operating system would. Handles are small integers (real file descriptors in production) so
+that `Network.send_slice` can use sendfile. Nothing is durable before `data_sync` (contents) and `sync_directory`
+(names): the simulator's disk loses exactly what a power cut may lose.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,9 @@ class DiskLockHeld(Exception):
     """Another process holds the lock file; `owner` is what it wrote there (its process id), or empty."""
 
     def __init__(self, path: str, owner: str) -> None:
-        super().__init__(f"{path} is locked by process {owner or 'unknown'}")
+        super().__init__(
+            f"{path} is locked by process {owner or 'unknown'}; stop that process, or use another directory"
+        )
         self.path = path
         self.owner = owner
 
@@ -35,62 +37,64 @@ class Disk(Protocol):
     def close(self, file: FileHandle) -> None: ...
     def size(self, file: FileHandle) -> int: ...
     def read(self, file: FileHandle, length: int, position: int) -> bytes:
-        """Up to `length` bytes from `position`; fewer only at the end of the file."""
+        """Return up to `length` bytes from `position`; fewer only at the end of the file."""
 
     def read_into(self, file: FileHandle, buffer: memoryview, position: int) -> int: ...
     def write_vector(self, file: FileHandle, buffers: Sequence[Buffer], position: int) -> int:
-        """One pwritev: may write less than given; at most `iov_max` buffers."""
+        """Call pwritev once: it may write less than given; at most `iov_max` buffers."""
 
     def truncate(self, file: FileHandle, length: int) -> None: ...
     def allocate(self, file: FileHandle, position: int, length: int) -> None:
-        """Reserve blocks and extend the file (reads give zeros); a no-op where the file system cannot."""
+        """Preallocate blocks and extend the file (reads return zeros); a no-op where the file system cannot."""
 
     def data_sync(self, file: FileHandle) -> None: ...
     def is_hot(self, file: FileHandle, position: int, length: int) -> bool:
-        """Whether reading that range would not wait for the device (RWF_NOWAIT probe); True where unknown."""
+        """Return whether reading that range would not wait for the device (RWF_NOWAIT probe); True where unknown."""
 
     def read_ahead(self, file: FileHandle, position: int, length: int) -> None:
-        """Wait until that range is in memory, and begin to read what is behind it."""
+        """Wait until that range is in memory, and begin to read what follows it."""
 
     # Names
     def exists(self, path: str) -> bool: ...
     def is_directory(self, path: str) -> bool: ...
     def list_directory(self, path: str) -> list[str]:
-        """Names, sorted."""
+        """Return the names, sorted."""
 
     def make_directory(self, path: str) -> None:
-        """With parents; no error if it exists."""
+        """Create the directory with its parents; no error if it exists."""
 
     def file_size(self, path: str) -> int: ...
     def absolute(self, path: str) -> str:
-        """The path as another process must say it."""
+        """Return the absolute path, which other processes can use."""
 
     def rename(self, source: str, destination: str) -> None: ...
     def link(self, source: str, destination: str) -> None:
-        """A second name for a file: its bytes stay until the last name is gone."""
+        """Create a hard link: the bytes stay until the last name is removed."""
 
     def unlink(self, path: str) -> None: ...
     def remove_directory(self, path: str) -> None:
-        """An empty one."""
+        """Remove an empty directory."""
 
     def sync_directory(self, path: str) -> None: ...
     def boot_id(self) -> str:
-        """Name the run of the operating system: while it stays the same, what was written and not synced is there."""
+        """Return the id of the operating system's boot: while it is the same, unsynced writes are still there."""
 
     def free_bytes(self, path: str) -> int: ...
     def total_bytes(self, path: str) -> int:
-        """The size of the file system that holds `path`."""
+        """Return the size of the file system that holds `path`."""
 
     def lock(self, path: str) -> FileHandle:
-        """Create and lock a lock file for this process, writing the process id into it; DiskLockHeld if taken."""
+        """Create and lock a lock file for this process, writing the process id into it; DiskLockHeld if it is
+        locked.
+        """
 
     iov_max: int
 
 
 class DataSync:
-    """`disk.data_sync(file)` as an operation for the Spawner, which knows it as such and may have a better way.
+    """`disk.data_sync(file)` as an operation for the Spawner, which recognises it and may have a faster way.
 
-    Whoever tries it calls `on_failure` at once when it fails, before the loop is told.
+    The thread that runs it calls `on_failure` at once when it fails, before the loop gets the completion.
     """
 
     __slots__ = ("disk", "file", "on_failure")

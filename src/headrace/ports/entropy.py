@@ -7,4 +7,4 @@ class Entropy(Protocol):
     def random_bytes(self, count: int) -> bytes: ...
 
     def below(self, bound: int) -> int:
-        """A uniform integer in [0, bound)."""
+        """Return a uniform integer in [0, bound)."""

@@ -1,8 +1,8 @@
 """The Network port: listeners, connections and one wait for all of them.
 
-A `Transport` has the semantics of a non-blocking socket: BlockingIOError when it would wait, another OSError when
-the connection is broken, 0 from `recv_into` at the end of the stream. In production its methods are the socket's
-own bound methods, so that the hot path pays for no wrapper; TLS is another Transport.
+A `Transport` has the semantics of a non-blocking socket: BlockingIOError when it would wait, another OSError when the
+connection is broken, 0 from `recv_into` at the end of the stream. In production its methods are the socket's own bound
+methods, so that the hot path has no wrapper; TLS is another Transport.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from typing import NewType, Protocol
 from headrace.ports.disk import Buffer, Slice
 
 Token = NewType("Token", int)
-"""Names a listener or a connection in what `poll` returns; in production the file descriptor."""
+"""Identifies a listener or a connection in the results of `poll`; in production the file descriptor."""
 
 READABLE = 1
 WRITABLE = 2
 BROKEN = 4
 HANGUP = 8
-"""As an interest: the peer's end of its stream shows as BROKEN, though bytes before it were not read."""
+"""As an interest: the peer's end of its stream shows as BROKEN, even if bytes before it were not read."""
 
 
 class Transport(Protocol):
@@ -26,11 +26,13 @@ class Transport(Protocol):
 
     def recv_into(self, buffer: memoryview, /) -> int: ...
     def send(self, buffer: Buffer, flags: int = 0, /) -> int:
-        """`flags` is 0, or the network's `more` when another send follows at once."""
+        """Send bytes; `flags` is 0, or the network's `more` when another send follows at once."""
 
     def send_vector(self, buffers: Sequence[Buffer], /) -> int: ...
     def send_slice(self, part: Slice, /) -> int:
-        """Bytes of the file taken by the network, from the slice's start; may be fewer than its length."""
+        """Return the bytes of the file that the network accepted, from the slice's start; may be fewer than its
+        length.
+        """
 
     def close(self) -> None: ...
 
@@ -41,7 +43,7 @@ class Listener(Protocol):
     port: int
 
     def accept(self) -> Transport | None:
-        """The next waiting connection, or None."""
+        """Return the next waiting connection, or None."""
 
     def close(self) -> None: ...
 
@@ -51,13 +53,13 @@ class Network(Protocol):
     """Flag for `Transport.send`: the packet may wait for the bytes that follow (MSG_MORE); 0 where there is none."""
 
     def listen(self, host: str, port: int) -> list[Listener]:
-        """One listener per address family the host name resolves to (all on one port when `port` is 0)."""
+        """Return one listener per address family of the host name (all on one port when `port` is 0)."""
 
     def connect(self, host: str, port: int) -> Transport:
-        """Begin a connection; WRITABLE tells when it stands."""
+        """Begin a connection; WRITABLE reports when it is established."""
 
     def watch(self, token: Token, interest: int) -> None:
-        """Begin or change which of READABLE | WRITABLE | HANGUP is awaited; 0 mutes the token but keeps it known."""
+        """Set which of READABLE | WRITABLE | HANGUP is awaited; 0 mutes the token but keeps it known."""
 
     def forget(self, token: Token) -> None:
         """Stop watching; called before close."""
@@ -66,6 +68,6 @@ class Network(Protocol):
         """Wait for events at most that long (0: do not wait; negative: for ever): (token, READABLE|WRITABLE|BROKEN)."""
 
     def wake(self) -> None:
-        """Make a `poll` in progress return. The one method that may be called from another thread."""
+        """Make a `poll` in progress return. The only method that may be called from another thread."""
 
     def close(self) -> None: ...

@@ -1,17 +1,17 @@
-"""The Spawner port: work that may wait is done elsewhere, and its end is an event of a later turn.
+"""The Spawner port: blocking work runs outside the loop, and its completion is an event of a later turn.
 
-`operation` runs outside the loop (in production on a helper thread) and may touch only what it was handed: disk
-handles and immutable values, never the node's state. `completed` runs on the loop, in a later turn, and gets the
-result or the exception.
+`operation` runs outside the loop (in production in a helper thread) and may touch only its own arguments: disk handles
+and immutable values, never the node's state. `completed` runs on the loop, in a later turn, and gets the result or the
+exception.
 
-Operations are queued in lanes. A lane has helpers of its own, so that work of one kind never waits for work of another:
-what clients can make slow must not hold up a sync. A lane refuses nothing. Its queue is bounded where the work comes
-from: one flush of a partition at a time, 32 unanswered requests of a connection, and the named limits of
+Operations are queued in lanes. A lane has its own helper threads, so that work of one kind never waits for work of
+another: work that clients can slow down must not delay a sync. A lane refuses nothing. Its queue is limited at the
+source of the work: one flush of a partition at a time, 32 unanswered requests of a connection, and the named limits of
 `broker/lookups.py` and `broker/produce/record_hold.py`.
 
-A job is work that computes for long: in production it runs in a process of its own, at a low priority, because a
-thread would take the interpreter away from the loop. It is a picklable function of ports and immutable values that
-yields its results one by one.
+A job is work that computes for long: in production it runs in a separate process, at a low priority, because a thread
+would take the interpreter away from the loop. It is a picklable function of ports and immutable values that yields its
+results one by one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 class Lane(IntEnum):
     OTHER = 0
-    """Deletions, checkpoints, exchanges of compaction, the scrub, reads of coordinators."""
+    """Deletions, checkpoints, swaps of compaction, the scrub, reads of coordinators."""
     SYNC = 1
-    """Flushes of partitions, and the space that is allocated ahead of them."""
+    """Flushes of partitions, and preallocation for them."""
     METADATA = 2
     """Commits of metadata."""
     CREATION = 3
@@ -37,11 +37,11 @@ class Lane(IntEnum):
     RECORDS = 6
     """Records of Produce requests that are opened or compressed."""
     REQUEST = 7
-    """What other requests ask of the disk: room of directories, files for scans."""
+    """Disk work of other requests: space of directories, files for scans."""
 
     @property
     def label(self) -> str:
-        """For metrics and logs."""
+        """Return the name for metrics and logs."""
         return self.name.lower()
 
 
@@ -55,7 +55,7 @@ LANE_HELPERS = {
     Lane.RECORDS: 1,
     Lane.REQUEST: 1,
 }
-"""How many operations of a lane are under way at once. One where they compute: that takes the loop's interpreter."""
+"""Operations of a lane that run at once. One for lanes that compute, because that takes the loop's interpreter."""
 
 
 class LaneState(NamedTuple):
@@ -63,11 +63,11 @@ class LaneState(NamedTuple):
     in_flight: int
     """Operations whose completion has not run yet."""
     longest_ms: float
-    """How long the oldest of those that are under way has been; 0 when there is none."""
+    """The age of the oldest running operation; 0 when there is none."""
 
 
 def raise_failures(failures: list[Exception]) -> None:
-    """Raise what completions of one turn raised, after all of them have run: one by itself, several as a group."""
+    """Raise the exceptions of one turn's completions, after all of them have run: one by itself, several as a group."""
     if len(failures) > 1:
         raise ExceptionGroup(f"{len(failures)} completions failed", failures)
     if failures:
@@ -75,7 +75,7 @@ def raise_failures(failures: list[Exception]) -> None:
 
 
 def call_all(calls: Iterable[Callable[[], object]]) -> None:
-    """Call each, whatever the others raise; what they raised is raised after the last."""
+    """Call each function even if others raise; the exceptions are raised after the last."""
     failures: list[Exception] = []
     for call in calls:
         try:
@@ -86,18 +86,18 @@ def call_all(calls: Iterable[Callable[[], object]]) -> None:
 
 
 class BytesProcessed(NamedTuple):
-    """A job yields it from time to time: so many bytes were read and written, and the job may be held back now."""
+    """A job yields it from time to time: the bytes it has read and written, so that it can be throttled."""
 
     bytes: int
 
 
 class JobDied(Exception):
-    """The process of a job ended without saying how the job did."""
+    """The process of a job ended without a result."""
 
 
 class RunningJob(Protocol):
     def cancel(self) -> None:
-        """End it where it is; nothing more is heard of it."""
+        """End the job; no more callbacks follow."""
 
 
 class Spawner(Protocol):
@@ -107,12 +107,12 @@ class Spawner(Protocol):
         completed: Callable[[T | None, BaseException | None], None],
         lane: Lane = Lane.OTHER,
     ) -> None:
-        """Queue `operation`; exactly one of the two arguments of `completed` tells how it ended."""
+        """Queue `operation`; `completed` gets either the result or the exception."""
 
     def run_completions(self) -> int:
-        """Called by the loop once per turn: call `completed` for what has ended; how many there were.
+        """Called by the loop once per turn: call `completed` for every ended operation; return their number.
 
-        All of them are called, and what some of them raise is raised after the last.
+        All of them are called, and their exceptions are raised after the last.
         """
 
     def start_job(
@@ -123,13 +123,13 @@ class Spawner(Protocol):
         *,
         bytes_per_second: float,
     ) -> RunningJob:
-        """Begin a job. `each` gets its results, `completed` its end, both on the loop; it spends no more than that."""
+        """Begin a job. `each` gets its results, `completed` its end, both on the loop; its rate is limited."""
 
     def in_flight(self) -> int:
-        """Jobs and operations submitted whose completion has not run yet."""
+        """Return the jobs and operations whose completion has not run yet."""
 
     def lanes(self) -> Sequence[LaneState]:
-        """The state of every lane, for metrics."""
+        """Return the state of every lane, for metrics."""
 
     def close(self) -> None:
         """Wait for running operations; drop queued ones that have not started."""

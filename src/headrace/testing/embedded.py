@@ -1,7 +1,7 @@
-"""A whole broker for a test: the server's own code, on a free port, in a folder that vanishes.
+"""A whole broker for a test: the server's own code, on a free port, in a temporary folder.
 
-In memory it runs in a thread of the test's process. A test that keeps its interpreter busy slows such a broker; with
-`process=True` it gets one of its own.
+By default it runs in a thread of the test's process. A test that keeps its interpreter busy slows such a broker; with
+`process=True` the broker gets its own process.
 """
 
 import atexit
@@ -40,7 +40,7 @@ TEST_DEFAULTS: Mapping[str, str] = {
 
 
 class EmbeddedBroker:
-    """Give Kafka's property names in `config`; with `data_dir` the data outlives the broker."""
+    """Pass Kafka's property names in `config`; with `data_dir` the data outlives the broker."""
 
     def __init__(
         self, *, data_dir: str | None = None, process: bool = False, config: Mapping[str, str] | None = None
@@ -52,10 +52,10 @@ class EmbeddedBroker:
         self._runner: _ThreadRunner | _ProcessRunner | None = None
         self._topics_named = 0
 
-    # Life
+    # Start and stop
 
     def start(self) -> Self:
-        assert self._runner is None, "this broker runs already"
+        assert self._runner is None, "this broker is already running"
         folder = self._data_dir
         if folder is None:
             folder = self._folder = make_private_folder()
@@ -69,7 +69,7 @@ class EmbeddedBroker:
         return self
 
     def stop(self) -> None:
-        """Stop cleanly and remove a private folder; once is enough, twice does no harm."""
+        """Stop cleanly and remove a private folder; may be called twice."""
         runner, self._runner = self._runner, None
         if runner is not None:
             runner.stop()
@@ -93,18 +93,18 @@ class EmbeddedBroker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """HOST:PORT, as every Kafka client takes it."""
+        """Return HOST:PORT, as every Kafka client accepts it."""
         assert self._runner is not None, "start the broker first: `with EmbeddedBroker() as broker:`"
         return self._runner.address
 
     @property
     def process_id(self) -> int:
-        """Of the process the broker runs in: this one, or its own."""
+        """Return the id of the broker's process: this one, or its own."""
         assert self._runner is not None, "start the broker first: `with EmbeddedBroker() as broker:`"
         return self._runner.process_id
 
     def create_topic(self, name: str, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
-        """Create a topic and give its name back; it can be used at once."""
+        """Create a topic and return its name; it can be used at once."""
         from headrace.client import NewTopic
 
         with self._admin() as admin:
@@ -120,7 +120,7 @@ class EmbeddedBroker:
             raise ValueError(f'topic "{name}" cannot be deleted: {outcome.message or outcome.error.name}')
 
     def unused_topic_name(self, text: str) -> str:
-        """A legal topic name made from any text, another one at each call."""
+        """Return a valid topic name made from any text, a new one at each call."""
         self._topics_named += 1
         legal = re.sub(r"[^a-zA-Z0-9-]+", "-", text).strip("-")[:TOPIC_NAME_LENGTH_MAX]
         return f"{legal or 'topic'}-{self._topics_named}"
@@ -132,7 +132,7 @@ class EmbeddedBroker:
 
 
 class _ThreadRunner:
-    """The node in a thread of this process."""
+    """Runs the node in a thread of this process."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.process_id = os.getpid()
@@ -161,13 +161,13 @@ class _ThreadRunner:
         self._node.wake()
         self._thread.join(STOP_MS_MAX / 1000)
         if self._thread.is_alive():
-            raise RuntimeError(f"the embedded broker has not stopped in {STOP_MS_MAX / 1000:g} s: is its disk at work?")
+            raise RuntimeError(f"the embedded broker has not stopped in {STOP_MS_MAX / 1000:g} s; its disk may be busy")
         if self._failure is not None:
             raise RuntimeError("the embedded broker failed while it ran") from self._failure
 
 
 class _ProcessRunner:
-    """`headrace broker` in a process of its own."""
+    """Runs `headrace broker` in a separate process."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         settings = [argument for key, value in texts.items() for argument in ("--set", f"{key}={value}")]
@@ -183,7 +183,7 @@ class _ProcessRunner:
         if match is None:
             self._process.kill()
             self.stop()
-            raise RuntimeError(f"the broker process did not start; it said {line!r}, more is on stderr")
+            raise RuntimeError(f"the broker process did not start; it printed {line!r}, more is on stderr")
         self.address = match[1]
 
     def stop(self) -> None:

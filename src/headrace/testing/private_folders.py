@@ -1,4 +1,4 @@
-"""Folders that vanish: in memory where the system has such a place, removed at exit, or by the next who comes by."""
+"""Temporary folders: in memory if the system supports it, removed at exit, or by a later process."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ LEFTOVERS_REMOVED_MAX = 100
 
 
 def make_private_folder() -> str:
-    """A new folder for this process only, on tmpfs if there is one."""
+    """Create a new folder for this process only, on tmpfs if there is one."""
     place = _place()
     remove_leftovers(place)
     return tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=place)
@@ -25,7 +25,7 @@ def remove_private_folder(path: str) -> None:
 
 
 def remove_leftovers(place: str) -> None:
-    """Folders whose owner died without removing them."""
+    """Remove folders whose owner died without removing them."""
     removed = 0
     for folder in Path(place).glob(f"{PREFIX}*"):
         owner = folder.name.removeprefix(PREFIX).partition("-")[0]

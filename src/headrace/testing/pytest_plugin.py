@@ -1,4 +1,4 @@
-"""Fixtures for tests that need a broker: one each, one for the whole run, or just a topic of their own."""
+"""Fixtures for tests that need a broker: one per test, one for the whole run, or only a topic."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ def _embedded() -> "EmbeddedBroker":
 
 @pytest.fixture
 def headrace_broker() -> "Iterator[EmbeddedBroker]":
-    """A broker of this test's own, empty, up in milliseconds."""
+    """An empty broker for this test alone, started in milliseconds."""
     with _embedded() as broker:
         yield broker
 
@@ -32,7 +32,7 @@ def headrace_session_broker() -> "Iterator[EmbeddedBroker]":
 
 @pytest.fixture
 def headrace_topic(headrace_session_broker: "EmbeddedBroker", request: pytest.FixtureRequest) -> "Iterator[str]":
-    """A topic of this test's own on the session's broker, named after the test, deleted afterwards."""
+    """A topic for this test alone on the session's broker, named after the test and deleted afterwards."""
     broker = headrace_session_broker
     topic = broker.create_topic(broker.unused_topic_name(request.node.name))
     yield topic

@@ -1,4 +1,4 @@
-"""What the controller can be asked, and what it answers: plain values, one answer per thing asked about."""
+"""Commands to the controller and their responses: plain values, one response per item of a command."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from headrace.model.ids import NO_TOPIC_ID, NodeId, ProducerId, TopicId
 Response = TypeVar("Response")
 
 USE_DEFAULT = -1
-"""As a partition count or replication factor: let the cluster's default decide (KIP-464)."""
+"""As a partition count or replication factor: use the cluster's default (KIP-464)."""
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
 CONFIGS_PER_REQUEST_MAX = 10_000
@@ -22,14 +22,14 @@ PRODUCER_IDS_PER_BLOCK = 1_000
 
 
 class Decision(NamedTuple, Generic[Response]):
-    """Records to append as one batch, and the response to give once they are committed."""
+    """Records to append as one batch, and the response to send once they are committed."""
 
     records: tuple[Record, ...]
     response: Response
 
 
 class Refused(Exception):
-    """Why one part of a command is not carried out; the rest of the command may be."""
+    """The reason why one part of a command is refused; the rest of the command may be executed."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class NewTopic:
     partition_count: int = USE_DEFAULT
     replication_factor: int = USE_DEFAULT
     assignments: Sequence[tuple[int, Sequence[NodeId]]] = ()
-    """Partition number and its replicas, chosen by hand; then both counts must be USE_DEFAULT."""
+    """Partition numbers and their replicas, assigned manually; then both counts must be USE_DEFAULT."""
     configs: Sequence[tuple[str, str | None]] = ()
 
 
@@ -58,7 +58,7 @@ class TopicResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicToDelete:
-    """By name or by id, never both."""
+    """Identified by name or by id, never both."""
 
     name: str | None = None
     topic_id: TopicId = NO_TOPIC_ID
@@ -68,13 +68,13 @@ class TopicToDelete:
 class PartitionGrowth:
     name: str
     partition_count: int
-    """In all, not how many more."""
+    """The new total, not the increase."""
     assignments: Sequence[Sequence[NodeId]] | None = None
-    """Replicas of each new partition, chosen by hand."""
+    """Replicas of each new partition, assigned manually."""
 
 
 class ConfigOperation(IntEnum):
-    """The numbers of IncrementalAlterConfigs."""
+    """The values of IncrementalAlterConfigs."""
 
     SET = 0
     DELETE = 1
@@ -90,7 +90,7 @@ class ConfigChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigAlteration:
-    """The changes of one resource; all of them happen or none."""
+    """The changes of one resource; they are applied together or not at all."""
 
     resource_kind: int
     resource_name: str
@@ -99,7 +99,9 @@ class ConfigAlteration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigReplacement:
-    """All configs of one resource at once: what is not listed goes back to its default (the older AlterConfigs)."""
+    """All configs of one resource at once: configs that are not listed return to their defaults (the older
+    AlterConfigs).
+    """
 
     resource_kind: int
     resource_name: str

@@ -1,4 +1,4 @@
-"""Decides on configs of topics, of one broker and of every broker: setting, deleting, appending, subtracting."""
+"""Decide on configs of topics, of one broker and of every broker: set, delete, append and subtract."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ ConfigDecision = Decision[tuple[ConfigResult, ...]]
 
 
 def check_new_topic_configs(topic: str, configs: Sequence[tuple[str, str | None]]) -> dict[str, str]:
-    """The configs a topic is created with; the last of a repeated name counts."""
+    """Check the configs a topic is created with; the last of a repeated name counts."""
     chosen: dict[str, str] = {}
     for name, value in configs:
         if value is None:
@@ -84,13 +84,13 @@ def _decide(
     results: dict[ConfigResource, ConfigResult] = {}
     for resource, changes in wanted:
         if resource in results:
-            continue  # a resource asked for twice is answered once, with its error
+            continue  # a resource that is requested twice gets one response, with its error
         current = image.configs.get(resource, NO_CONFIGS)
         try:
             if too_large:
                 raise Refused(
                     ErrorCode.POLICY_VIOLATION,
-                    f"at most {CONFIGS_PER_REQUEST_MAX} configs are changed by one request: send several requests",
+                    f"one request may change at most {CONFIGS_PER_REQUEST_MAX} configs: send several requests",
                 )
             if asked[resource] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, f"{_subject(resource)} is listed more than once")
@@ -122,9 +122,7 @@ def check_resource_exists(image: MetadataImage, resource: ConfigResource) -> Non
                 f'no broker has the node id "{name[:20]}": use one of {known}, or the empty name for every broker',
             )
     else:
-        raise Refused(
-            ErrorCode.INVALID_REQUEST, f"configs of resource type {kind} are not kept here: use topic (2) or broker (4)"
-        )
+        raise Refused(ErrorCode.INVALID_REQUEST, f"resource type {kind} has no configs: use topic (2) or broker (4)")
 
 
 def _is_broker(image: MetadataImage, name: str) -> bool:
@@ -148,7 +146,7 @@ def _table(resource: ConfigResource) -> ConfigTable:
 def _altered(
     layers: BrokerLayers, resource: ConfigResource, current: Mapping[str, str], changes: Sequence[ConfigChange]
 ) -> dict[str, str]:
-    """What the resource's own configs would be after the changes."""
+    """Return the resource's own configs after the changes."""
     repeated = [name for name, count in Counter(change.name for change in changes).items() if count > 1]
     if repeated:
         raise Refused(ErrorCode.INVALID_REQUEST, f'config "{repeated[0]}" is listed more than once')
@@ -156,7 +154,7 @@ def _altered(
     for change in changes:
         if change.operation == ConfigOperation.DELETE:
             if altered.pop(change.name, None) is None:
-                _key(resource, change.name)  # deleting what is not set is fine, unless it cannot exist
+                _key(resource, change.name)  # deleting a config that is not set is allowed, unless it cannot exist
         else:
             altered[change.name] = _new_value(layers, resource, current, change)
             if resource[0] == ResourceKind.BROKER:
@@ -192,7 +190,7 @@ def _new_value(layers: BrokerLayers, resource: ConfigResource, current: Mapping[
 
 
 def _in_force(layers: BrokerLayers, resource: ConfigResource, current: Mapping[str, str], key: ConfigKey) -> str | None:
-    """What a list is appended to or subtracted from: the resource's own value, or what it has without one."""
+    """Return the value to append to or subtract from: the resource's own value, or the inherited one."""
     if key.name in current:
         return current[key.name]
     value = layers.topic_value(key, NO_CONFIGS) if resource[0] == ResourceKind.TOPIC else layers.value(key.name)
@@ -221,7 +219,9 @@ def _check_served(resource: ConfigResource, name: str, value: str) -> None:
 
 
 def _check_broker_change(resource: ConfigResource, name: str, value: str) -> None:
-    """Kafka calls a config that a running broker cannot take an invalid request, not an invalid config."""
+    """Check a broker config. Kafka calls a config that a running broker cannot change an invalid request, not an
+    invalid config.
+    """
     try:
         check_broker_change(name, value, every_broker=resource[1] == EVERY_BROKER)
     except ConfigError as wrong:

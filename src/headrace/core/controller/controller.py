@@ -1,8 +1,8 @@
-"""The controller: one method per command, each giving records and a response and changing nothing.
+"""The controller: one method per command, each returning records and a response without changing state.
 
 State changes only by `apply`. The host appends a decision's records, applies them at once, so that the next command
-decides on current state, and holds the response until they are committed; when an append fails it throws this
-object away and builds another from what is committed.
+decides on current state, and holds the response until they are committed; when an append fails, it discards this object
+and builds another one from the committed records.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ _FEATURES = (
     (BATCH_VERSION, BATCH_VERSION_LATEST),
     (SCAN_VERSION, SCAN_VERSION_LATEST),
 )
-"""What a cluster begins with, and what one of an earlier release gets at its next start."""
+"""The features of a new cluster, which a cluster of an earlier release gets at its next start."""
 
 
 class Controller:
@@ -96,7 +96,7 @@ class Controller:
     # Brokers
 
     def allocate_producer_ids(self, node_id: NodeId) -> Decision[ProducerIdBlock]:
-        """A block of producer ids that no one was given before."""
+        """Allocate a block of unused producer ids."""
         block = ProducerIdBlock(
             ProducerId(self.image.next_producer_id), ProducerId(self.image.next_producer_id + PRODUCER_IDS_PER_BLOCK)
         )
@@ -106,7 +106,9 @@ class Controller:
     def register_broker(
         self, node_id: NodeId, *, incarnation: bytes, endpoints: Sequence[Endpoint], rack: str | None, host: str
     ) -> Decision[BrokerRegistration]:
-        """A broker started. Whatever it leads begins a new leader epoch, so that its log tells the two lives apart."""
+        """Register a broker that started. Its partitions begin a new leader epoch, which separates the two runs in its
+        log.
+        """
         broker_epoch = self.image.version
         records: list[Record] = []
         records.extend(FeatureLevelRecord(name, level) for name, level in _FEATURES if name not in self.image.features)

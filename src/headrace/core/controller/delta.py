@@ -1,4 +1,4 @@
-"""What a run of committed records changed, for those who keep something in step with the image."""
+"""The changes made by a run of committed records, for components that follow the image."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ from headrace.model.ids import TopicId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataDelta:
-    """Changes in an order that can be carried out as they stand: deletions, creations, growth, changes, configs.
+    """Changes in an order in which they can be executed: deletions, creations, growth, changes, configs.
 
-    A topic that came and went between two commits appears nowhere. One that was deleted and created again appears
-    in both lists, with two ids.
+    A topic that was created and deleted between two commits is left out. A topic that was deleted and created again
+    appears in both lists, with two ids.
     """
 
     topics_deleted: tuple[TopicImage, ...] = ()
@@ -30,7 +30,7 @@ class MetadataDelta:
     partitions_added: tuple[TopicPartition, ...] = ()
     """New partitions of topics that existed before."""
     partitions_changed: tuple[TopicPartition, ...] = ()
-    """Leader, epochs, replicas or in-sync set."""
+    """Partitions whose leader, epochs, replicas or in-sync set changed."""
     topic_configs_changed: tuple[str, ...] = ()
     """Names of topics that existed before and still do."""
     broker_configs_changed: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class MetadataDelta:
 
 
 def apply_with_delta(image: MetadataImage, records: Sequence[Record]) -> MetadataDelta:
-    """Apply the records and tell what they changed."""
+    """Apply the records and return what they changed."""
     observer = _Observer(image)
     for record in records:
         observer.before(record)
@@ -48,7 +48,7 @@ def apply_with_delta(image: MetadataImage, records: Sequence[Record]) -> Metadat
 
 
 class _Observer:
-    """Collects what changed; dictionaries serve as sets that keep their order."""
+    """Collects changes; dictionaries serve as ordered sets."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image

@@ -1,7 +1,7 @@
-"""What the metadata records add up to: topics, partitions, brokers, configs, features, producer ids.
+"""The metadata image: topics, partitions, brokers, configs, features and producer ids.
 
 `apply` is the only way to change an image. The broker reads the committed one; the controller decides on its own,
-which also holds what is appended but not yet committed. Iteration follows the order of the records, never a hash.
+which also holds appended but uncommitted records. Iteration follows the order of the records, never a hash.
 Partitions are packed (`partition_states`), and a copy shares its topics with the original until one of the two changes
 them: both are cheap with a million partitions.
 """
@@ -31,7 +31,7 @@ from headrace.core.controller.records import (
 from headrace.model.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
 
 ConfigResource = tuple[int, str]
-"""A kind of ResourceKind and a name; the empty broker name stands for every broker."""
+"""A ResourceKind and a name; the empty broker name stands for every broker."""
 
 NO_CONFIGS: Mapping[str, str] = {}
 
@@ -100,7 +100,7 @@ class MetadataImage:
         self.next_producer_id = 0
         self.partition_count = 0
         self.version = 0
-        """Counts the records applied: while it stands still, so does everything else here."""
+        """The number of applied records: while it does not change, neither does anything else here."""
         self._tables = Tables()
         self._owner: object = object()
         """A mark of the topics that no copy shares."""
@@ -110,7 +110,7 @@ class MetadataImage:
         self._free_numbers: list[int] = []
 
     def __eq__(self, other: object) -> bool:
-        """Same contents in the same order; how many records it took does not matter."""
+        """Compare contents and order; the number of applied records does not matter."""
         if not isinstance(other, MetadataImage):
             return NotImplemented
         return list(self.snapshot_records()) == list(other.snapshot_records())
@@ -130,18 +130,18 @@ class MetadataImage:
         return topic.partitions[index]
 
     def topic_configs(self, name: str) -> Mapping[str, str]:
-        """What was set for this topic; what was not has its default."""
+        """Return the configs set for this topic; the others have their defaults."""
         return self.configs.get((ResourceKind.TOPIC, name), NO_CONFIGS)
 
     def broker_configs(self, node_id: NodeId) -> Mapping[str, str]:
         return self.configs.get((ResourceKind.BROKER, str(node_id)), NO_CONFIGS)
 
     def cluster_configs(self) -> Mapping[str, str]:
-        """What was set for every broker."""
+        """Return the configs set for every broker."""
         return self.configs.get((ResourceKind.BROKER, ""), NO_CONFIGS)
 
     def endpoints(self, listener: str) -> list[tuple[NodeId, Endpoint]]:
-        """Where clients of that listener reach each broker; brokers without that listener are left out."""
+        """Return the address of each broker at that listener; brokers without that listener are left out."""
         return [
             (node_id, broker.endpoints[listener])
             for node_id, broker in self.brokers.items()
@@ -302,7 +302,7 @@ class MetadataImage:
     # Copies
 
     def copy(self) -> "MetadataImage":
-        """Return an image of its own with the same contents; the two share what neither changes."""
+        """Return a separate image with the same contents; the two share what neither changes."""
         twin = MetadataImage()
         self._owner = object()  # from now on neither of the two owns the topics that exist
         twin.topics = self.topics.copy()
@@ -320,7 +320,7 @@ class MetadataImage:
         return twin
 
     def snapshot_records(self) -> Iterator[Record]:
-        """The records that, applied to an empty image, give this one."""
+        """Return the records that, applied to an empty image, give this one."""
         for name, level in self.features.items():
             yield FeatureLevelRecord(name, level)
         for broker in self.brokers.values():

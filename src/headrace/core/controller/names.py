@@ -1,4 +1,4 @@
-"""Which topic names are legal, and which would be confused with another."""
+"""Check that topic names are valid and cannot be confused with each other."""
 
 import re
 from collections.abc import Iterable
@@ -7,18 +7,18 @@ from headrace.core.controller.commands import Refused
 from headrace.model.errors import ErrorCode
 
 TOPIC_NAME_LENGTH_MAX = 249
-"""With a dash and the partition number the folder's name still fits what file systems allow."""
+"""With a dash and the partition number, the folder's name still fits the limits of file systems."""
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state"))
-"""Kept by coordinators; clients may read them and no more."""
+"""Topics of coordinators; clients may only read them."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _SHOWN_LENGTH_MAX = 60
 
 
 def check_topic_name(name: str) -> None:
-    """Refuse what could not be a folder's name everywhere; Kafka's rule."""
+    """Refuse names that are not valid folder names everywhere; Kafka's rule."""
     if not name:
         reason = "a topic name must not be empty"
     elif name in (".", ".."):

@@ -1,4 +1,4 @@
-"""Which brokers hold the replicas of new partitions: spread over machines first, over brokers second."""
+"""Place the replicas of new partitions: spread over machines first, over brokers second."""
 
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
@@ -12,12 +12,12 @@ from headrace.model.ids import NodeId
 def place_replicas(
     brokers: Iterable[BrokerImage], *, partition_count: int, replication_factor: int, start: int
 ) -> list[tuple[NodeId, ...]]:
-    """One replica list per partition, its first member the preferred leader; `start` rotates the first one."""
+    """Return one replica list per partition, its first member the preferred leader; `start` rotates the first one."""
     ring = _interleaved_by_host(brokers)
     if replication_factor > len(ring):
         raise Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {replication_factor} asks for more brokers than the {len(ring)} there are",
+            f"replication factor {replication_factor} needs more brokers than the {len(ring)} in the cluster",
         )
     rounds = [_walk(ring, start + index, replication_factor) for index in range(min(partition_count, len(ring)))]
     return [rounds[index % len(rounds)] for index in range(partition_count)]
@@ -32,7 +32,7 @@ def _interleaved_by_host(brokers: Iterable[BrokerImage]) -> list[BrokerImage]:
 
 
 def _walk(ring: Sequence[BrokerImage], start: int, count: int) -> tuple[NodeId, ...]:
-    """The next `count` brokers of the ring, those on machines not used yet first."""
+    """Return the next `count` brokers of the ring, those on unused machines first."""
     turned = [ring[(start + step) % len(ring)] for step in range(len(ring))]
     seen: set[str] = set()
     fresh: list[NodeId] = []

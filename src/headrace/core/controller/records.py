@@ -1,8 +1,8 @@
-"""The records of the metadata log: what may be written there, and how it becomes bytes.
+"""The records of the metadata log and their encoding.
 
-Type numbers are those of Kafka's metadata records where it has the record. On disk a record is a type, a version
-and the fields as a MessagePack array; a new version appends fields with defaults. Which version is written is gated
-by the cluster's `metadata.version`, so that a node that knows less can still read everything during an upgrade.
+Type numbers are those of Kafka's metadata records where it has the record. On disk a record is a type, a version and
+the fields as a MessagePack array; a new version appends fields with defaults. The cluster's `metadata.version`
+determines which version is written, so that an older node can still read everything during an upgrade.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,19 +15,19 @@ from headrace.model.ids import LeaderEpoch, NodeId, TopicId
 from headrace.wire.errors import ProtocolError
 
 METADATA_VERSION = "metadata.version"
-"""The feature whose level gates record versions."""
+"""The feature whose level determines record versions."""
 
 METADATA_VERSION_MIN = 25
 METADATA_VERSION_LATEST = 25
 """Kafka's number for 4.0, which its tools know by name."""
 
 GROUP_VERSION = "group.version"
-"""The feature that tells clients of the groups of KIP-848."""
+"""The feature for groups of KIP-848."""
 
 GROUP_VERSION_LATEST = 1
 
 TRANSACTION_VERSION = "transaction.version"
-"""The feature that tells clients of transactions whose epoch is bumped by every end (KIP-890)."""
+"""The feature for transactions whose epoch is bumped by every end (KIP-890)."""
 
 TRANSACTION_VERSION_LATEST = 2
 
@@ -40,11 +40,11 @@ RENAMED_FEATURES: Mapping[str, str] = {"headrace.epoch.version": BATCH_VERSION}
 """Names of features in the metadata logs of earlier releases, which `decode_record` replaces."""
 
 SCAN_VERSION = "headrace.scan.version"
-"""The feature that tells clients of manifests of segments: ScanManifest and ScanRelease."""
+"""The feature for scans: ScanManifest and ScanRelease."""
 
 SCAN_VERSION_LATEST = 1
 RECORD_BYTES_MAX = 1 << 20
-"""One encoded record; larger ones are refused before they are decoded."""
+"""Bytes of one encoded record; larger ones are refused before they are decoded."""
 
 
 class RecordError(ProtocolError):
@@ -52,7 +52,7 @@ class RecordError(ProtocolError):
 
 
 class ResourceKind:
-    """The kinds of things that have configs, with the numbers of the wire."""
+    """The kinds of resources that have configs, with the numbers of the wire."""
 
     TOPIC = 2
     BROKER = 4
@@ -63,7 +63,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class _Fields(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Fields in the order they are written."""
+    """Fields in the order in which they are written."""
 
 
 class Endpoint(_Fields, frozen=True):
@@ -103,7 +103,7 @@ class TopicPartitionsRecord(_Fields, frozen=True):
 
 
 class PartitionChangeRecord(_Fields, frozen=True):
-    """What is None stays as it is. Every change counts up the partition epoch, a named leader the leader epoch."""
+    """None leaves a field unchanged. Every change increments the partition epoch, a new leader the leader epoch."""
 
     topic_id: _TopicId
     partition: _Count
@@ -135,7 +135,7 @@ class ProducerIdsRecord(_Fields, frozen=True):
 class RegisterBrokerRecord(_Fields, frozen=True):
     node_id: NodeId
     incarnation: bytes
-    """Drawn at every start of the node: two processes with one node id are told apart by it."""
+    """Drawn at every start of the node: it distinguishes two processes with one node id."""
     broker_epoch: int
     endpoints: tuple[Endpoint, ...]
     rack: str | None
@@ -201,7 +201,7 @@ class RecordCodec:
         assert len(self._by_number) == len(types), "two record types share a number"
 
     def encode(self, record: msgspec.Struct, metadata_version: int) -> bytes:
-        """The newest version of the record that every node at this metadata.version can read."""
+        """Encode the newest version of the record that every node at this metadata.version can read."""
         entry = self._by_structure[type(record)]
         version = _newest_allowed(entry, metadata_version)
         if version == len(entry.versions) - 1:
@@ -215,14 +215,18 @@ class RecordCodec:
             raise RecordError(f"a metadata record of {len(encoded)} bytes: expected 2 to {RECORD_BYTES_MAX}")
         entry = self._by_number.get(encoded[0])
         if entry is None:
-            raise RecordError(f"metadata record type {encoded[0]} is unknown: written by a newer release of headrace?")
+            raise RecordError(
+                f"metadata record type {encoded[0]} is unknown; it may have been written by a newer release of headrace"
+            )
         name = entry.structure.__name__
         if encoded[1] >= len(entry.versions):
-            raise RecordError(f"{name} version {encoded[1]} is unknown: written by a newer release of headrace?")
+            raise RecordError(
+                f"{name} version {encoded[1]} is unknown; it may have been written by a newer release of headrace"
+            )
         try:
             return self._decoders[entry.number].decode(encoded[2:])
         except (msgspec.MsgspecError, ValueError, RecursionError) as wrong:
-            raise RecordError(f"{name} cannot be read: {wrong}") from None
+            raise RecordError(f"{name} cannot be decoded: {wrong}") from None
 
 
 def _newest_allowed(entry: RecordType, metadata_version: int) -> int:
@@ -231,13 +235,13 @@ def _newest_allowed(entry: RecordType, metadata_version: int) -> int:
             return version
     name = entry.structure.__name__
     raise RecordError(
-        f"{name} needs metadata.version {entry.versions[0].metadata_version}, the cluster is at {metadata_version}: "
-        "upgrade the feature once every node runs this release"
+        f"{name} needs metadata.version {entry.versions[0].metadata_version}, but the cluster is at "
+        f"{metadata_version}: upgrade the feature once every node runs this release"
     )
 
 
 def _cut(record: msgspec.Struct, field_count: int) -> list[object]:
-    """The fields an older version knows; what it cannot say must be at its default."""
+    """Return the fields an older version has; the others must be at their defaults."""
     names = record.__struct_fields__
     defaults = record.__struct_defaults__
     for name, default in zip(names[field_count:], defaults[field_count - len(names) :], strict=True):

@@ -1,4 +1,4 @@
-"""What the operator chose that the controller must know."""
+"""Settings of the operator that the controller needs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class ControllerSettings:
     topics_max: int = 100_000
     partitions_max: int = 100_000
     static_configs: Mapping[str, str] = field(default_factory=dict)
-    """The texts of the configuration file: what a list config is appended to when nothing else is set."""
+    """The texts of the configuration file: a list config is appended to these when nothing else is set."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> Self:

@@ -1,4 +1,4 @@
-"""Decides on topics: creating, deleting and growing them."""
+"""Decide on topics: create, delete and extend them."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ def create_topics(
     topic_ids: Sequence[TopicId],
     validate_only: bool,
 ) -> TopicDecision:
-    """`topic_ids` holds one fresh id for each topic asked for."""
+    """Create topics; `topic_ids` holds one new id for each requested topic."""
     assert len(topic_ids) >= len(topics)
     asked = Counter(topic.name for topic in topics)
     collisions = CollisionIndex(image.topics)
@@ -55,7 +55,7 @@ def create_topics(
     results: dict[str, TopicResult] = {}
     for topic, topic_id in zip(topics, topic_ids, strict=False):
         if topic.name in results:
-            continue  # a name asked for twice is answered once, with its error
+            continue  # a name that is requested twice gets one response, with its error
         try:
             if too_large:
                 raise Refused(ErrorCode.POLICY_VIOLATION, too_large)
@@ -147,7 +147,7 @@ def _too_large(image: MetadataImage, topics: Sequence[NewTopic], settings: Contr
     if configs > CONFIGS_PER_REQUEST_MAX:
         return _too_many("configs", configs, CONFIGS_PER_REQUEST_MAX)
     if len(image.topics) + len(topics) > settings.topics_max:
-        return f"the cluster keeps at most {settings.topics_max} topics (headrace.topics.max)"
+        return f"the cluster may have at most {settings.topics_max} topics (headrace.topics.max)"
     return _cluster_full(image, partitions, settings)
 
 
@@ -155,19 +155,21 @@ def _cluster_full(image: MetadataImage, added: int, settings: ControllerSettings
     if image.partition_count + added <= settings.partitions_max:
         return None
     return (
-        f"{added} partitions more than the {image.partition_count} there are would be above "
-        f"the {settings.partitions_max} that the cluster keeps (headrace.partitions.max)"
+        f"{added} more partitions than the existing {image.partition_count} would exceed the limit of "
+        f"{settings.partitions_max} (headrace.partitions.max)"
     )
 
 
 def _too_many(what: str, count: int, count_max: int) -> str:
-    return f"{count} {what} in one request: at most {count_max} are taken, send several requests"
+    return f"{count} {what} in one request: at most {count_max} are allowed, send several requests"
 
 
 def _check_new_name(image: MetadataImage, collisions: CollisionIndex, name: str) -> None:
     check_topic_name(name)
     if name == CLUSTER_METADATA_TOPIC:
-        raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f'"{name}" is the cluster\'s own log: choose another name')
+        raise Refused(
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED, f'"{name}" is the cluster\'s metadata log: choose another name'
+        )
     if name in image.topics:
         raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f'topic "{name}" already exists')
     collisions.check(name)
@@ -187,14 +189,13 @@ def _new_topic_replicas(
     if partition_count < 1:
         raise Refused(
             ErrorCode.INVALID_PARTITIONS,
-            f'topic "{topic.name}" cannot have {partition_count} partitions: '
-            "ask for 1 or more, or for -1 to take the default",
+            f'topic "{topic.name}" cannot have {partition_count} partitions: request 1 or more, or -1 for the default',
         )
     if replication_factor < 1:
         raise Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f'topic "{topic.name}" cannot have replication factor {replication_factor}: '
-            "ask for 1 or more, or for -1 to take the default",
+            f'topic "{topic.name}" cannot have replication factor {replication_factor}: request 1 or more, or '
+            "-1 for the default",
         )
     return place_replicas(
         image.brokers.values(),
@@ -208,7 +209,7 @@ def _assigned_by_hand(image: MetadataImage, topic: NewTopic) -> list[tuple[NodeI
     if topic.replication_factor != USE_DEFAULT or topic.partition_count != USE_DEFAULT:
         raise Refused(
             ErrorCode.INVALID_REQUEST,
-            f'topic "{topic.name}" has replicas assigned by hand: set partition count and replication factor to -1',
+            f'topic "{topic.name}" has manually assigned replicas: set partition count and replication factor to -1',
         )
     by_partition = {index: tuple(replicas) for index, replicas in topic.assignments}
     if len(by_partition) != len(topic.assignments) or set(by_partition) != set(range(len(by_partition))):
@@ -231,7 +232,7 @@ def _check_assignment(image: MetadataImage, replicas: Sequence[tuple[NodeId, ...
         elif unknown:
             reason = f"replicas {list(nodes)} name broker {unknown[0]}, which is not registered"
         elif len(nodes) != replication_factor:
-            reason = f"replicas {list(nodes)} are not {replication_factor} as those of the topic's other partitions"
+            reason = f"replicas {list(nodes)} are not {replication_factor}, as the topic's other partitions have"
         else:
             continue
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
@@ -299,7 +300,7 @@ def _grown_replicas(image: MetadataImage, topic: TopicImage, growth: PartitionGr
     if growth.partition_count < existing:
         raise Refused(
             ErrorCode.INVALID_PARTITIONS,
-            f'topic "{topic.name}" has {existing} partitions, asked for {growth.partition_count}: '
+            f'topic "{topic.name}" has {existing} partitions, but {growth.partition_count} were requested: '
             "partitions can only grow",
         )
     replication_factor = len(topic.partitions[0].replicas)

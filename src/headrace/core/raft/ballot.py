@@ -1,4 +1,4 @@
-"""Elections: asking for votes, and deciding about the votes that others ask for."""
+"""Elections: request votes, and decide about the vote requests of other replicas."""
 
 from headrace.core.raft.ids import ReplicaKey, Term
 from headrace.core.raft.messages import VoteRequest, VoteResponse
@@ -7,7 +7,7 @@ from headrace.core.raft.state import RaftState
 
 
 class Ballot:
-    """Votes that one election of this replica has won."""
+    """The votes that this replica has won in one election."""
 
     __slots__ = ("_granted", "_state", "_write_number", "is_pre_vote", "term")
 
@@ -43,7 +43,7 @@ class Ballot:
                 send(request)
 
     def synced(self, number: int) -> None:
-        """Count the candidate's vote for itself once it is on the disk."""
+        """Count the candidate's vote for itself once it is on disk."""
         if not self.is_pre_vote and number >= self._write_number:
             self._grant(self._state.me)
 
@@ -61,12 +61,12 @@ class Ballot:
 
 
 def is_meant_for(message_to: ReplicaKey, me: ReplicaKey) -> bool:
-    """Whether a message names this very replica: node id and directory id (KIP-853)."""
+    """Return whether a message names exactly this replica: node id and directory id (KIP-853)."""
     return message_to == me
 
 
 def answer_pre_vote(state: RaftState, request: VoteRequest) -> None:
-    """Say whether this replica would vote; nothing changes."""
+    """Return whether this replica would vote; nothing changes."""
     granted = (
         request.term > state.term
         and (request.forced or not state.has_live_leader)
@@ -76,7 +76,7 @@ def answer_pre_vote(state: RaftState, request: VoteRequest) -> None:
 
 
 def answer_vote(state: RaftState, request: VoteRequest) -> None:
-    """Vote at most once in a term, and only for a candidate whose log lacks nothing of this one."""
+    """Vote at most once per term, and only for a candidate whose log lacks nothing of this one."""
     if request.term == state.term:
         may_vote = state.hard_state.voted_for in (None, request.source) and state.leader is None
         granted = may_vote and state.log.is_covered_by(last_term=request.last_term, last_index=request.last_index)
@@ -101,4 +101,4 @@ def _respond(state: RaftState, request: VoteRequest, *, granted: bool) -> None:
 
 
 ELECTION_EVENTS = {True: RoleEvent.PRE_VOTES_WON, False: RoleEvent.VOTES_WON}
-"""The event of a ballot that is won, by whether it asks for pre-votes."""
+"""The event of a won election, by whether it requested pre-votes."""

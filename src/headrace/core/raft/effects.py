@@ -1,7 +1,7 @@
-"""Effects of one step, in the order in which the host carries them out.
+"""The effects of one step, in the order in which the host executes them.
 
-The types state the order. A message that promises durable state is found only inside the `Write` it depends on, so a
-host cannot send it before the sync. Committed entries stand before the answers that depend on them.
+The types define the order. A message that promises durable state is only inside the `Write` it depends on, so a host
+cannot send it before the sync. Committed entries come before the responses that depend on them.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from headrace.model.ids import NodeId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotChunk:
-    """Bytes of a snapshot that arrives in pieces; position 0 discards what was staged before."""
+    """Bytes of a snapshot that arrives in chunks; position 0 discards earlier staged bytes."""
 
     snapshot: StateSnapshot
     position: int
@@ -25,9 +25,9 @@ class SnapshotChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """Changes of the durable state, carried out in the order of the fields.
+    """Changes of the durable state, executed in the order of the fields.
 
-    Writes are carried out in the order of their numbers, several at a time if the host likes. After the sync the host
+    Writes are executed in the order of their numbers, several at a time if the host chooses. After the sync the host
     sends `then_send` and reports `Synced(number)`. A write without changes waits for the writes before it.
     """
 
@@ -54,19 +54,19 @@ class ReadSnapshot:
 
 class RequestRefusal(StrEnum):
     NOT_LEADER = "this replica is not the leader"
-    LEADERSHIP_LOST = "the leader lost its leadership; the outcome is not known"
-    OVERLOADED = "too much is waiting to be committed; try again later"
+    LEADERSHIP_LOST = "the leader lost its leadership; the outcome is unknown"
+    OVERLOADED = "too many proposals are waiting to be committed; try again later"
     TOO_LARGE = "the proposal exceeds its size limit"
     TRANSFER_IN_PROGRESS = "the leadership is being transferred; try again at the next leader"
-    TRANSFER_TIMED_OUT = "the other voter did not take the leadership in time"
+    TRANSFER_TIMED_OUT = "the other voter did not take over the leadership in time"
     TERM_NOT_COMMITTED = "the leader has not committed an entry of its term yet; try again"
     CHANGE_IN_PROGRESS = "another change of the voter set is not committed yet; try again"
     NOT_CAUGHT_UP = "the observer has not caught up with the leader; try again"
-    ALREADY_VOTER = "the replica is a voter already"
+    ALREADY_VOTER = "the replica is already a voter"
     NOT_VOTER = "the replica is not a voter"
     NODE_ID_IN_USE = "a voter with this node id and another directory id exists; remove that voter first"
     LAST_VOTER = "the last voter cannot be removed"
-    TOO_MANY_VOTERS = "the voter set has its largest size"
+    TOO_MANY_VOTERS = "the voter set already has its maximum size"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadAllowed:
-    """The state after `index`, which this replica has handed out, answers the read."""
+    """The read may be served from the state after `index`, which this replica has applied."""
 
     ticket: Ticket
     index: Index
@@ -102,7 +102,7 @@ Outcome = Committed | ReadAllowed | Transferred | RequestRefused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """Carried out in the order of the fields."""
+    """Executed in the order of the fields."""
 
     write: Write | None = None
     """Submitted first; its completion is a later event."""
@@ -110,11 +110,11 @@ class Effects:
     """Messages that promise nothing about `write` or an earlier write."""
     read_snapshots: tuple[ReadSnapshot, ...] = ()
     restore: StateSnapshot | None = None
-    """Replace the state by that of the snapshot staged by this write, before any entry below is applied."""
+    """Replace the state by the snapshot that this write stages, before any entry below is applied."""
     committed: tuple[LogEntry, ...] = ()
     """Entries to apply, in order, each exactly once."""
     outcomes: tuple[Outcome, ...] = ()
-    """Answers to requests, after `committed` is applied."""
+    """Responses to requests, after `committed` is applied."""
 
 
 NO_EFFECTS = Effects()

@@ -1,4 +1,4 @@
-"""Records of the replicated log, and the durable state of a replica."""
+"""Entries of the replicated log, and the durable state of a replica."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -24,7 +24,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HardState:
-    """Synced before any message that depends on it leaves."""
+    """Synced before any message that depends on it is sent."""
 
     term: Term = NO_TERM
     voted_for: ReplicaKey | None = None
@@ -41,9 +41,9 @@ class StateSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """Durable state that the host found on the disk.
+    """The durable state that the host found on disk.
 
-    The founder of a cluster starts with a snapshot at index 0 whose voter set holds the founder; every other replica
+    The founder of a cluster starts with a snapshot at index 0 whose voter set contains the founder; every other replica
     starts with an empty voter set and follows as an observer.
     """
 

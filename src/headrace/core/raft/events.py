@@ -9,7 +9,7 @@ from headrace.core.raft.messages import Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadlinePassed:
-    """A deadline of the machine may have passed; an early tick does no harm."""
+    """A deadline of the machine may have passed; an early event is harmless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synced:
-    """The write with this number, and every write before it, is on the disk."""
+    """The write with this number, and every write before it, is on disk."""
 
     number: int
 
@@ -34,7 +34,7 @@ class Propose:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """Ask for an index that a linearizable read must have applied."""
+    """Request an index that a linearizable read must have applied."""
 
     ticket: Ticket
 
@@ -70,7 +70,7 @@ class SnapshotTaken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotChunkRead:
-    """Bytes that a ReadSnapshot effect asked for; None if the host no longer has that snapshot."""
+    """Bytes that a ReadSnapshot effect requested; None if the host no longer has that snapshot."""
 
     follower: ReplicaKey
     snapshot_index: Index

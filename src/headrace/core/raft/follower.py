@@ -1,4 +1,4 @@
-"""The receiving side of replication: entries, heartbeats and snapshots that a leader sends."""
+"""The receiving side of replication: entries, heartbeats and snapshots from a leader."""
 
 from headrace.core.raft.effects import SnapshotChunk
 from headrace.core.raft.entries import LogEntry, StateSnapshot
@@ -9,7 +9,7 @@ from headrace.core.raft.state import RaftState
 
 
 def is_sound(request: AppendRequest) -> bool:
-    """Whether the entries follow one another; a request that no correct leader sends is dropped."""
+    """Return whether the entries are consecutive; a request that no correct leader sends is dropped."""
     index, term = request.previous_index, request.previous_term
     for entry in request.entries:
         if entry.index != index + 1 or not term <= entry.term <= request.term:
@@ -26,7 +26,7 @@ class LogCopy:
     def __init__(self, state: RaftState) -> None:
         self._state = state
         self._staged: StateSnapshot | None = None
-        """The snapshot that arrives in chunks."""
+        """The snapshot that is arriving in chunks."""
         self._staged_term = NO_TERM
         """The term of the leader that sends it: another leader's bytes of the same snapshot may differ."""
         self._staged_bytes = 0
@@ -38,7 +38,7 @@ class LogCopy:
         if not is_sound(request):
             return
         if request.previous_index < state.commit_index:
-            self._accept(request, state.commit_index)  # what is committed here is in every leader's log
+            self._accept(request, state.commit_index)  # entries that are committed here are in every leader's log
             return
         if not state.log.matches(term=request.previous_term, index=request.previous_index):
             self._reject(request)
@@ -73,7 +73,7 @@ class LogCopy:
         )
 
     def refuse_old_leader(self, request: AppendRequest | SnapshotRequest) -> None:
-        """Tell a leader of a lower term about the current one."""
+        """Inform a leader of a lower term about the current one."""
         self._respond(request, accepted=False, index=NO_INDEX)
 
     def _respond(

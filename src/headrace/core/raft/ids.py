@@ -1,4 +1,4 @@
-"""Names of replicas and log positions of the metadata quorum."""
+"""Identities of replicas and log positions of the metadata quorum."""
 
 from typing import NamedTuple, NewType
 

@@ -1,6 +1,6 @@
 """One term of leadership: replication, commits, and the requests that only a leader serves.
 
-The object lives as long as the leadership; what it leaves unanswered is refused by `close`.
+The object lives as long as the leadership; `close` refuses pending requests.
 """
 
 from headrace.core.coordination.machine import Ticket
@@ -50,7 +50,7 @@ class Leadership:
         return min(self._heartbeat_ms, self._quorum_check_ms, *([self._transfer.deadline_ms] if self._transfer else ()))
 
     def tick(self) -> bool:
-        """Do what is due; False if the quorum is lost."""
+        """Do what is due; return False if the quorum is lost."""
         state = self._state
         if self._transfer is not None and state.now_ms >= self._transfer.deadline_ms:
             self._refuse(self._transfer.ticket, RequestRefusal.TRANSFER_TIMED_OUT)
@@ -74,7 +74,7 @@ class Leadership:
             self.advance()
 
     def advance(self) -> None:
-        """Commit what a majority has synced, and continue what waited for it."""
+        """Commit entries that a majority has synced, and continue the requests that waited for them."""
         state = self._state
         committed = self.peers.majority_match()
         if committed > state.commit_index and self._may_commit(committed):
@@ -89,7 +89,7 @@ class Leadership:
 
     @property
     def is_removed(self) -> bool:
-        """Whether a voter set that is committed, and handed out, leaves this leader out."""
+        """Return whether a committed and applied voter set excludes this leader."""
         state = self._state
         return state.me not in state.voters and state.applied_index >= state.log.voters_index
 
@@ -137,7 +137,7 @@ class Leadership:
             self._begin_round()
 
     def take_outcomes(self) -> list[Outcome]:
-        """Answers that the entries handed out so far allow."""
+        """Return responses that the applied entries allow."""
         applied = self._state.applied_index
         return [*self._proposals.take_committed(applied), *self._reads.take_allowed(applied)]
 
@@ -169,7 +169,7 @@ class Leadership:
         state.append(entry)
         self.peers.replicate(with_commit=True)
 
-    # Leaving
+    # Ending
 
     def transfer(self, event: TransferLeadership) -> None:
         state = self._state
@@ -197,14 +197,14 @@ class Leadership:
         return progress is not None and progress.match_index == self._state.log.last_index
 
     def ask_for_election(self, voter: ReplicaKey | None = None) -> None:
-        """Have a voter start an election without waiting for its timeout."""
+        """Ask a voter to start an election without waiting for its timeout."""
         state = self._state
         to = voter or furthest_voter(state.voters, self.peers.progress)
         if to is not None:
             state.out.send(ElectionRequest(source=state.me, to=to, term=state.term))
 
     def close(self, *, by_higher_term: bool) -> None:
-        """Answer everything that waits for this leadership, which is over."""
+        """Answer every pending request of this leadership, which is over."""
         if self._transfer is not None:
             if by_higher_term and self._transfer.is_requested:
                 self._state.out.settle(Transferred(ticket=self._transfer.ticket))

@@ -1,11 +1,11 @@
-"""The log of one replica, as far as it is in memory, and the voter sets that its entries establish."""
+"""The part of one replica's log that is in memory, and the voter sets that its entries establish."""
 
 from headrace.core.raft.entries import EntryKind, LogEntry, StateSnapshot
 from headrace.core.raft.ids import NO_TERM, Index, Term, Voters
 
 
 class LogDamaged(Exception):
-    """The stored entries are not consecutive, or their terms fall: the replica must not start from them."""
+    """The stored entries are not consecutive, or their terms decrease: the replica must not start from them."""
 
 
 class RaftLog:
@@ -40,19 +40,19 @@ class RaftLog:
 
     @property
     def voters(self) -> Voters:
-        """The newest voter set, committed or not."""
+        """Return the newest voter set, committed or not."""
         return self._voters[-1][1]
 
     @property
     def voters_index(self) -> Index:
-        """The index of the entry that established it."""
+        """Return the index of the entry that established it."""
         return self._voters[-1][0]
 
     def voters_at(self, index: Index) -> Voters:
         return next(voters for since, voters in reversed(self._voters) if since <= index)
 
     def term_at(self, index: Index) -> Term | None:
-        """The term of an entry; None above the end and below the base."""
+        """Return the term of an entry; None above the end and below the base."""
         place = index - self._base_index
         if place == 0:
             return self._base_term
@@ -62,13 +62,13 @@ class RaftLog:
         return self.term_at(index) == term
 
     def is_covered_by(self, *, last_term: Term, last_index: Index) -> bool:
-        """Whether this log lacks nothing that a log with this end could have: Raft's rule for votes."""
+        """Return whether a log with this end has at least everything in this log: Raft's rule for votes."""
         return (last_term, last_index) >= (self.last_term, self.last_index)
 
     def guess(self, *, term: Term, index: Index) -> tuple[Term, Index]:
-        """The highest position at or below `index` whose term is not above `term`: the best guess of a match.
+        """Return the highest position at or below `index` whose term is not above `term`: the best guess of a match.
 
-        It may lie below the base, where no terms are known; only a snapshot helps such a follower.
+        It may lie below the base, where no terms are known; such a follower needs a snapshot.
         """
         at = min(index, self.last_index)
         found = self.term_at(at)
@@ -78,8 +78,8 @@ class RaftLog:
         return (NO_TERM if found is None else found), at
 
     def append(self, entry: LogEntry) -> None:
-        assert entry.index == self.last_index + 1, "entries are consecutive"
-        assert entry.term >= self.last_term, "terms do not fall"
+        assert entry.index == self.last_index + 1, "entries must be consecutive"
+        assert entry.term >= self.last_term, "terms must not decrease"
         self._entries.append(entry)
         if entry.kind is EntryKind.VOTERS:
             self._voters.append((entry.index, entry.voters))
@@ -90,7 +90,7 @@ class RaftLog:
             self._voters.pop()
 
     def slice(self, first: Index, *, entries_max: int, bytes_max: int) -> tuple[LogEntry, ...]:
-        """Entries from `first` on, at least one if there is one."""
+        """Return entries from `first` on, at least one if there is one."""
         start = first - self._base_index - 1
         found: list[LogEntry] = []
         size = 0
@@ -102,9 +102,9 @@ class RaftLog:
         return tuple(found)
 
     def compact(self, index: Index, *, entries_kept_max: int) -> None:
-        """Take note of a snapshot at `index` and drop all but the newest entries below it."""
+        """Note a snapshot at `index` and drop all but the newest entries below it."""
         term = self.term_at(index)
-        assert term is not None, "a snapshot is taken of entries that are here"
+        assert term is not None, "a snapshot must be of entries in this log"
         self.snapshot = StateSnapshot(index=index, term=term, voters=self.voters_at(index))
         base = max(self._base_index, index - entries_kept_max)
         base_term = self.term_at(Index(base))

@@ -39,7 +39,7 @@ from headrace.model.ids import NodeId
 
 
 class RaftMachine:
-    """`peers` are the nodes that an observer asks for the leader while its log names no voters."""
+    """`peers` are the nodes that an observer asks for the leader while its log has no voters."""
 
     __slots__ = ("_ballot", "_copy", "_joins_sent", "_leadership", "_peers", "state")
 
@@ -62,11 +62,11 @@ class RaftMachine:
 
     @property
     def leadership(self) -> Leadership | None:
-        """The state of this leader, for hosts that describe the quorum; None on other replicas."""
+        """Return the state of this leader, for hosts that describe the quorum; None on other replicas."""
         return self._leadership
 
     def next_deadline_ms(self) -> float:
-        """The time at which a DeadlinePassed has something to do."""
+        """Return when a DeadlinePassed has something to do."""
         if self.state.has_unapplied:
             return self.state.now_ms
         return self._leadership.deadline_ms if self._leadership else self.state.election_deadline_ms
@@ -135,12 +135,12 @@ class RaftMachine:
             if state.role is Role.OBSERVER:
                 state.set_election_deadline()
                 self._join()
-            elif state.out.is_full:  # the disk is stuck: a new term would only add to what waits for it
+            elif state.out.is_full:  # the disk is stuck: a new term would only add pending writes
                 state.set_election_deadline()
             else:
                 self._campaign(RoleEvent.ELECTION_TIMEOUT)
                 if state.role is Role.PROSPECTIVE:
-                    self._join()  # it may have been removed, and know no voter of today
+                    self._join()  # it may have been removed, and know none of the current voters
 
     def _synced(self, event: Synced) -> None:
         self.state.out.synced(event.number, self.state.log)
@@ -186,7 +186,7 @@ class RaftMachine:
         self._leadership = Leadership(state)
 
     def _step_down(self, event: RoleEvent) -> None:
-        """Follow, or observe if the newest voter set says so."""
+        """Become a follower, or an observer if the newest voter set requires it."""
         state = self.state
         self._ballot = None
         if state.role in (Role.PROSPECTIVE, Role.CANDIDATE, Role.LEADER):

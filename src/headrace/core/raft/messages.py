@@ -1,4 +1,4 @@
-"""Messages between the replicas of the metadata quorum. Each names its sender and the replica it is meant for."""
+"""Messages between the replicas of the metadata quorum. Each names its sender and its receiver."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from headrace.model.ids import NodeId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoteRequest:
-    """A candidate asks for a vote. With `pre_vote` it asks whether it would get one; `term` is then the next term."""
+    """A candidate requests a vote. With `pre_vote` it asks whether it would get one; `term` is then the next term."""
 
     source: ReplicaKey
     to: ReplicaKey
@@ -18,7 +18,7 @@ class VoteRequest:
     last_index: Index
     pre_vote: bool = False
     forced: bool = False
-    """The leader asked for this election, so voters do not protect that leader."""
+    """The leader requested this election, so voters do not protect that leader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class AppendResponse:
     index: Index
     round: int
     rejected_index: Index
-    """The previous index of a rejected request, which tells a late rejection from a current one."""
+    """The previous index of a rejected request, which distinguishes a late rejection from a current one."""
     hint_term: Term
 
 
@@ -96,7 +96,7 @@ class ElectionRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRequest:
-    """An observer asks to be replicated to. Its address may carry ANY_DIRECTORY."""
+    """An observer asks the leader to replicate to it. Its address may carry ANY_DIRECTORY."""
 
     source: ReplicaKey
     to: ReplicaKey

@@ -1,4 +1,4 @@
-"""Collector of the effects of one step, which knows what has been written and not yet synced."""
+"""Collects the effects of one step, and tracks what has been written and not yet synced."""
 
 from collections import deque
 from typing import NamedTuple
@@ -38,7 +38,7 @@ class Outbox:
         self._number = 0
         self._pending: deque[_PendingWrite] = deque()
         self.synced_index = synced_index
-        """Every entry of the log up to here is on the disk."""
+        """Every entry of the log up to here is on disk."""
         self._clear()
 
     def _clear(self) -> None:
@@ -98,14 +98,14 @@ class Outbox:
         self._outcomes.append(outcome)
 
     def synced(self, number: int, log: RaftLog) -> None:
-        """Take note of a sync. An entry that was replaced since its write does not count."""
+        """Note a sync. An entry that was replaced since its write does not count."""
         while self._pending and self._pending[0].number <= number:
             done = self._pending.popleft()
             if done.last_index > self.synced_index and log.matches(term=done.last_term, index=done.last_index):
                 self.synced_index = done.last_index
 
     def take(self, log: RaftLog, committed: tuple[LogEntry, ...], outcomes: list[Outcome]) -> Effects:
-        """The effects of the step that ends; `outcomes` depend on `committed`."""
+        """Return the effects of the step that ends; `outcomes` depend on `committed`."""
         write = self._take_write(log)
         effects = Effects(
             write=write,

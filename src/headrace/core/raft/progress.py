@@ -1,4 +1,4 @@
-"""A leader's view of one other replica: what it holds, and what is on its way there."""
+"""A leader's view of one other replica: what it has, and what is in flight to it."""
 
 from collections import deque
 from enum import StrEnum
@@ -34,7 +34,7 @@ class Progress:
 
     def __init__(self, *, next_index: Index, now_ms: float) -> None:
         self.match_index = NO_INDEX
-        """Everything up to here is synced there."""
+        """Everything up to here is synced on that replica."""
         self.next_index = next_index
         self.flow = Flow.PROBE
         self.probe_sent = False
@@ -48,13 +48,13 @@ class Progress:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether entries have to wait for a response."""
+        """Return whether entries have to wait for a response."""
         if self.flow is Flow.PIPELINE:
             return len(self._in_flight) >= APPENDS_IN_FLIGHT_MAX
         return self.flow is Flow.SNAPSHOT or self.probe_sent
 
     def sent(self, last_index: Index) -> None:
-        """Take note of an append request whose last entry has this index."""
+        """Note an append request whose last entry has this index."""
         if self.flow is Flow.PIPELINE:
             self._in_flight.append(last_index)
             self.next_index = Index(last_index + 1)
@@ -62,7 +62,7 @@ class Progress:
             self.probe_sent = True
 
     def accepted(self, index: Index) -> bool:
-        """Take note of an accepting response; True if the match moved."""
+        """Note an accepting response; return True if the match moved."""
         moved = index > self.match_index
         self.match_index = max(self.match_index, index)
         self.next_index = max(self.next_index, Index(self.match_index + 1))
@@ -78,13 +78,13 @@ class Progress:
         return moved
 
     def is_current(self, rejection: AppendResponse) -> bool:
-        """Whether a rejection is about the newest request and not a late one."""
+        """Return whether a rejection is about the newest request and not a late one."""
         if self.flow is Flow.PIPELINE:
             return rejection.rejected_index > self.match_index
         return self.flow is Flow.PROBE and rejection.rejected_index == self.next_index - 1
 
     def probe(self, match_guess: Index) -> None:
-        """Go back to one request at a time, after a guessed match."""
+        """Return to one request at a time, after a guessed match."""
         self.flow = Flow.PROBE
         self.probe_sent = False
         self.next_index = max(Index(match_guess + 1), Index(self.match_index + 1))

@@ -40,7 +40,7 @@ class PendingProposals:
         self._bytes += size
 
     def take_committed(self, applied_index: Index) -> list[Committed]:
-        """Answers to the proposals whose entries are committed and handed out."""
+        """Return responses to the proposals whose entries are committed and applied."""
         done = []
         while self._pending and self._pending[0].last_index <= applied_index:
             proposal = self._pending.popleft()

@@ -43,20 +43,20 @@ class PendingReads:
         return held
 
     def add(self, ticket: Ticket, commit_index: Index) -> bool:
-        """Take a read; True if its round has to begin now, False if it waits for the end of the current one."""
+        """Add a read; return True if its round has to begin now, False if it waits for the end of the current one."""
         self._reads.append(_Waiting(ticket, self.round + 1, commit_index))
         return self.round == self.confirmed_round
 
     @property
     def needs_round(self) -> bool:
-        """Whether a read waits for a round that has not begun."""
+        """Return whether a read waits for a round that has not begun."""
         return bool(self._reads) and self._reads[-1].round > self.round
 
     def begin_round(self) -> None:
         self.round += 1
 
     def confirm(self, round: int) -> None:
-        """A majority has answered this round."""
+        """Note that a majority has answered this round."""
         self.confirmed_round = max(self.confirmed_round, round)
 
     def take_allowed(self, applied_index: Index) -> list[ReadAllowed]:
@@ -70,7 +70,7 @@ class PendingReads:
         return read.round <= self.confirmed_round and read.commit_index <= applied_index
 
     def drain(self) -> list[Ticket]:
-        """All reads that wait, which end with the leadership."""
+        """Return all waiting reads, which end with the leadership."""
         tickets = [*self._early, *(read.ticket for read in self._reads)]
         self._early.clear()
         self._reads.clear()

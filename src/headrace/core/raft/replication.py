@@ -1,4 +1,4 @@
-"""The sending side of replication: what each voter and observer holds, and what to send next."""
+"""The sending side of replication: what each voter and observer has, and what to send next."""
 
 from headrace.core.raft.effects import ReadSnapshot
 from headrace.core.raft.events import SnapshotChunkRead
@@ -17,12 +17,12 @@ class Replication:
         self._state = state
         self._reads = reads
         self.progress: dict[ReplicaKey, Progress] = {}
-        """Of every voter and observer but this replica."""
+        """The progress of every voter and observer except this replica."""
 
-    # Who is replicated to
+    # Targets
 
     def follow_voters(self) -> None:
-        """Replicate to every voter; one that was removed is an observer from now on."""
+        """Replicate to every voter; a removed voter becomes an observer."""
         for voter in self._state.voters:
             if voter != self._state.me:
                 self._add(voter)
@@ -51,7 +51,7 @@ class Replication:
     # Majorities
 
     def majority_match(self) -> Index:
-        """The highest index that a majority of the voters has synced."""
+        """Return the highest index that a majority of the voters has synced."""
         state = self._state
         matches = [
             state.out.synced_index if voter == state.me else self.progress[voter].match_index for voter in state.voters
@@ -59,7 +59,7 @@ class Replication:
         return sorted(matches, reverse=True)[state.majority_of(state.voters) - 1]
 
     def majority_round(self) -> int:
-        """The newest round of heartbeats that a majority of the voters has answered."""
+        """Return the newest round of heartbeats that a majority of the voters has answered."""
         state = self._state
         rounds = [
             self._reads.round if voter == state.me else self.progress[voter].acked_round for voter in state.voters
@@ -67,7 +67,7 @@ class Replication:
         return sorted(rounds, reverse=True)[state.majority_of(state.voters) - 1]
 
     def has_live_quorum(self) -> bool:
-        """Whether a majority of the voters responded within the last election timeout (check-quorum)."""
+        """Return whether a majority of the voters responded within the last election timeout (check-quorum)."""
         state = self._state
         since_ms = state.now_ms - state.settings.election_timeout_ms
         live = sum(voter == state.me or self.progress[voter].heard_ms >= since_ms for voter in state.voters)
@@ -76,7 +76,7 @@ class Replication:
     # Sending
 
     def heartbeat(self) -> None:
-        """Send every replica something, so that followers stay and lost requests are noticed."""
+        """Send every replica a message, so that followers stay and lost requests are noticed."""
         self._forget_silent_observers()
         for key, progress in self.progress.items():
             progress.probe_sent = False
@@ -112,7 +112,7 @@ class Replication:
         state = self._state
         previous_index = Index(progress.next_index - 1)
         previous_term = state.log.term_at(previous_index)
-        assert previous_term is not None, "a follower whose entries are gone gets a snapshot"
+        assert previous_term is not None, "a follower whose entries are gone must get a snapshot"
         entries = state.log.slice(progress.next_index, entries_max=entries_max, bytes_max=APPEND_BYTES_MAX)
         if entries:
             progress.sent(entries[-1].index)
@@ -130,7 +130,7 @@ class Replication:
         )
 
     def _send_bare_heartbeat(self, key: ReplicaKey) -> None:
-        """A heartbeat that claims nothing about the follower's log."""
+        """Send a heartbeat that claims nothing about the follower's log."""
         state = self._state
         state.out.send(
             AppendRequest(
@@ -147,7 +147,7 @@ class Replication:
     # Responses
 
     def receive(self, response: AppendResponse) -> bool:
-        """Take note of a response; False if the sender is not replicated to."""
+        """Note a response; return False if the sender is not replicated to."""
         progress = self.progress.get(response.source)
         if progress is None:
             return False
@@ -180,7 +180,7 @@ class Replication:
         self._state.out.read_snapshot(read)
 
     def _repeat_chunk(self, key: ReplicaKey, progress: Progress) -> None:
-        """Send a chunk again that was not answered in time."""
+        """Resend a chunk that was not answered in time."""
         state = self._state
         if state.now_ms >= progress.snapshot_sent_ms + state.settings.election_timeout_ms:
             self._read_chunk(key, progress)
@@ -206,13 +206,13 @@ class Replication:
         )
 
     def _replace_snapshot(self, key: ReplicaKey, progress: Progress) -> None:
-        """Send the newest snapshot instead of one that is gone; a missing newest one is asked for again later."""
+        """Send the newest snapshot instead of one that is gone; a missing newest one is requested again later."""
         if progress.snapshot != self._state.log.snapshot:
             progress.begin_snapshot(self._state.log.snapshot)
             self._read_chunk(key, progress)
 
     def receive_position(self, response: SnapshotResponse) -> None:
-        """Continue a snapshot where the follower says."""
+        """Continue a snapshot at the position that the follower reports."""
         progress = self.progress.get(response.source)
         if progress is None:
             return
@@ -220,6 +220,6 @@ class Replication:
         snapshot = progress.snapshot
         if snapshot is None or snapshot.index != response.snapshot_index:
             return
-        if response.position != progress.snapshot_position:  # a repeated response asks for nothing
+        if response.position != progress.snapshot_position:  # a repeated response requests nothing
             progress.snapshot_position = response.position
             self._read_chunk(response.source, progress)

@@ -17,11 +17,11 @@ class Role(StrEnum):
 
 
 class RoleEvent(StrEnum):
-    ELECTION_TIMEOUT = "no leader was heard of in time"
+    ELECTION_TIMEOUT = "no leader was heard from in time"
     ELECTION_REQUESTED = "the leader asked for an election"
     PRE_VOTES_WON = "a majority would vote for it"
     VOTES_WON = "a majority voted for it"
-    LEADER_FOUND = "a leader of this term was heard of"
+    LEADER_FOUND = "a leader of this term was heard from"
     HIGHER_TERM = "a higher term was seen"
     QUORUM_LOST = "no majority responded in time"
     PROMOTED = "the log adds it to the voter set"

@@ -27,25 +27,25 @@ APPEND_ENTRIES_MAX = 1_000
 """Entries of one append request."""
 
 APPEND_BYTES_MAX = 1024 * 1024
-"""Payload of one append request; an entry above it travels alone."""
+"""Payload of one append request; a larger entry is sent alone."""
 
 APPENDS_IN_FLIGHT_MAX = 16
 """Append requests with entries that a leader sends to one follower without a response."""
 
 WRITES_PENDING_MAX = 64
-"""Writes that wait for their sync; a replica above it drops requests of other replicas, as a slow network would."""
+"""Writes that wait for their sync; above it a replica drops requests of other replicas, as a slow network would."""
 
 COMMITTED_PER_STEP_MAX = 1_000
-"""Committed entries handed out in one step; the next step, which is due at once, hands out more."""
+"""Committed entries returned in one step; the next step, which is due at once, returns more."""
 
 ENTRIES_KEPT_MAX = 10_000
 """Entries below the newest snapshot that stay in memory, so that a slow follower needs no snapshot."""
 
 SNAPSHOT_CHUNK_BYTES = 256 * 1024
-"""Length of the pieces in which a snapshot travels."""
+"""Size of the chunks in which a snapshot is sent."""
 
 SNAPSHOT_CHUNK_BYTES_MAX = 4 * SNAPSHOT_CHUNK_BYTES
-"""Longest piece that a follower accepts."""
+"""Largest chunk that a follower accepts."""
 
 PROMOTION_LAG_ENTRIES_MAX = 100
 """Entries that an observer may lack when it is promoted to a voter."""
@@ -57,7 +57,9 @@ OBSERVER_SILENCE_TIMEOUTS = 10
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaftSettings:
     election_timeout_ms: int = 1_000
-    """A follower that hears nothing for this time, and up to as long again by the draw, asks for an election."""
+    """A follower that hears nothing for this time, plus a random part of up to the same length, requests an
+    election.
+    """
     heartbeat_ms: int = 200
     append_entries_max: int = APPEND_ENTRIES_MAX
     entries_kept_max: int = ENTRIES_KEPT_MAX

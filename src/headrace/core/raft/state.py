@@ -41,7 +41,7 @@ class RaftState:
         self.out = Outbox(synced_index=self.log.last_index)
         self.hard_state = stored.hard_state
         if self.log.last_term > stored.hard_state.term:
-            # The entries of a write reached the disk and its hard state did not. No vote of that term was answered.
+            # The entries of a write reached the disk but its hard state did not. No vote of that term was answered.
             self.hard_state = HardState(term=self.log.last_term)
             self.out.write_hard_state(self.hard_state)
         self.commit_index = self.applied_index = stored.snapshot.index
@@ -62,7 +62,7 @@ class RaftState:
 
     @property
     def is_voter(self) -> bool:
-        """Whether this replica may lead: until its removal is committed, no other may be able to.
+        """Return whether this replica may lead: until its removal is committed, no other may be able to.
 
         In a set of two, a leader that removed itself and crashed can be the only replica with that entry. The other
         voter has the shorter log and cannot win (section 4.2.2 of the Raft dissertation).
@@ -85,7 +85,7 @@ class RaftState:
 
     @property
     def has_live_leader(self) -> bool:
-        """Whether this voter protects a leader from elections (section 4.2.3 of the Raft dissertation)."""
+        """Return whether this voter protects a leader from elections (section 4.2.3 of the Raft dissertation)."""
         if self.role is Role.LEADER:
             return True
         return self.leader is not None and self.now_ms < self.leader_heard_ms + self.settings.election_timeout_ms
@@ -93,7 +93,7 @@ class RaftState:
     # Term, vote and role
 
     def enter_term(self, term: Term, *, voted_for: ReplicaKey | None = None) -> None:
-        assert term > self.term, "terms only grow"
+        assert term > self.term, "terms only increase"
         self.hard_state = HardState(term=term, voted_for=voted_for)
         self.out.write_hard_state(self.hard_state)
         self.leader = None
@@ -107,7 +107,7 @@ class RaftState:
         self.role = next_role(self.role, event)
 
     def follow_voter_set(self) -> None:
-        """Become a follower or an observer as the voter sets of the log say; a leader stays one until it resigns."""
+        """Become a follower or an observer by the voter sets of the log; a leader stays one until it resigns."""
         is_voter = self.is_voter
         if is_voter and self.role is Role.OBSERVER:
             self.change_role(RoleEvent.PROMOTED)
@@ -127,7 +127,7 @@ class RaftState:
         self.out.write_truncation(index)
 
     def commit(self, index: Index) -> None:
-        assert index <= self.log.last_index, "a replica commits what it has"
+        assert index <= self.log.last_index, "a replica commits only entries that it has"
         self.commit_index = max(self.commit_index, index)
 
     @property
@@ -135,7 +135,7 @@ class RaftState:
         return self.applied_index < self.commit_index
 
     def take_committed(self) -> tuple[LogEntry, ...]:
-        """The next committed entries, a bounded number."""
+        """Return the next committed entries, a bounded number."""
         count = min(self.commit_index - self.applied_index, COMMITTED_PER_STEP_MAX)
         if count == 0:
             return ()

@@ -1,4 +1,4 @@
-"""Handing the leadership to another voter (section 3.10 of the Raft dissertation)."""
+"""Transfer the leadership to another voter (section 3.10 of the Raft dissertation)."""
 
 from collections.abc import Mapping
 
@@ -23,6 +23,6 @@ class Transfer:
 
 
 def furthest_voter(voters: Voters, progress: Mapping[ReplicaKey, Progress]) -> ReplicaKey | None:
-    """The other voter that has responded last among those that hold the most."""
+    """Return the other voter that responded last among those with the longest match."""
     others = [voter for voter in voters if voter in progress]
     return max(others, key=lambda voter: (progress[voter].match_index, progress[voter].heard_ms), default=None)

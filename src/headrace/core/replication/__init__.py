@@ -1,1 +1,1 @@
-"""Decides how far a partition is replicated: what is committed, and which replicas count as in sync."""
+"""Decide which records of a partition are committed, and which replicas are in sync."""

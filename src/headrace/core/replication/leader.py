@@ -1,7 +1,7 @@
-"""How far one led partition is committed, and who is in sync. Knows no clock, socket or file.
+"""The replication state of one led partition: its high watermark and its in-sync replicas. No clock, socket or file.
 
-One object lives for one leader epoch. Every method is an event; it changes only the object and returns effects for
-the host, which are the empty tuple on most calls: the append path calls `log_appended` once per partition and turn.
+One object lives for one leader epoch. Every method is an event; it changes only the object and returns effects for the
+host, which are the empty tuple on most calls: the append path calls `log_appended` once per partition and turn.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from headrace.model.ids import NO_OFFSET, LeaderEpoch, NodeId, Offset
 
 
 class HighWatermarkRaised(NamedTuple):
-    """Everything below `offset` is committed: parked acks and fetches that waited for it can go."""
+    """Everything below `offset` is committed: parked acks and fetches that waited for it can complete."""
 
     offset: Offset
 
 
 class ShrinkIsr(NamedTuple):
-    """Ask the controller to commit this smaller in-sync set; `partition_epoch` is the one it was decided at."""
+    """Ask the controller to commit this smaller in-sync set; `partition_epoch` is the one on which it was decided."""
 
     isr: tuple[NodeId, ...]
     partition_epoch: int
@@ -35,11 +35,11 @@ Effects = tuple[Effect, ...]
 
 
 class UnknownReplica(Exception):
-    """A node that is not in the replica set asked to be counted as a follower."""
+    """A node that is not in the replica set sent a fetch as a follower."""
 
 
 class FollowerProgress:
-    """What one follower is known to hold, and when it last held everything."""
+    """The known log end of one follower, and when it last had everything."""
 
     __slots__ = ("caught_up_ms", "fetched_at_ms", "joining", "leader_end_at_fetch", "log_end")
 
@@ -52,8 +52,8 @@ class FollowerProgress:
         """Caught up but not yet in the in-sync set: the high watermark waits for it, or it would never catch up."""
 
     def advance(self, log_end: Offset, *, leader_end: Offset, now_ms: float) -> None:
-        # A follower that reached the end as it was at its previous fetch was caught up at that fetch, even if the
-        # leader has moved on since: lag is time behind, not a number of records (Kafka's rule).
+        # A follower that reached the end as of its previous fetch was caught up at that fetch, even if the leader has
+        # moved on since: lag is time behind, not a number of records (Kafka's rule).
         if log_end >= leader_end:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
         elif log_end >= self.leader_end_at_fetch >= 0:
@@ -118,14 +118,14 @@ class Leader:
         self.log_end = log_end
         self.epoch_start_offset = log_end
         self.first_unstable_offset: Offset | None = None
-        """Where the oldest open transaction begins, or None."""
+        """The start of the oldest open transaction, or None."""
         self.high_watermark = min(high_watermark, log_end)
         self._flushed = min(flushed, log_end)
         self._flush_before_commit = flush_before_commit
         self._min_insync_replicas = min_insync_replicas
         self._lag_ms_max = replica_lag_ms_max
         self._pending_isr: tuple[NodeId, ...] | None = None
-        # Followers in the in-sync set get one lag period to show themselves to their new leader.
+        # Followers in the in-sync set get one lag period to fetch from their new leader.
         self._progress = {
             replica: FollowerProgress(caught_up_ms=now_ms if replica in isr else NEVER_MS)
             for replica in replicas
@@ -137,22 +137,24 @@ class Leader:
         self._choose_waited_for()
         self._raise_high_watermark()
 
-    # What others ask
+    # Queries
 
     @property
     def last_stable_offset(self) -> Offset:
-        """Below it every transaction is decided: as far as read_committed may read."""
+        """Return the last stable offset: below it every transaction has ended, so read_committed may read up to it."""
         first_unstable = self.first_unstable_offset
         return self.high_watermark if first_unstable is None else min(first_unstable, self.high_watermark)
 
     @property
     def effective_min_insync_replicas(self) -> int:
-        """Asking for more in-sync replicas than there are replicas would refuse every write, so the count caps it."""
+        """Return the minimum, limited by the number of replicas: a larger one would refuse every write."""
         return min(self._min_insync_replicas, len(self.replicas))
 
     @property
     def knows_latest_offset(self) -> bool:
-        """Until the high watermark reaches this epoch's start, `latest` could go back (KIP-207)."""
+        """Return false until the high watermark reaches this epoch's start: before that `latest` could go back
+        (KIP-207).
+        """
         return self.high_watermark >= self.epoch_start_offset
 
     @property
@@ -162,13 +164,13 @@ class Leader:
     # Events of this node's log
 
     def log_appended(self, end: Offset) -> Effects:
-        """This node's log now ends at `end`."""
+        """Note that this node's log now ends at `end`."""
         assert end >= self.log_end, f"a leader's log went back from {self.log_end} to {end}"
         self.log_end = end
         return () if self._flush_before_commit else self._raise_high_watermark()
 
     def log_flushed(self, end: Offset) -> Effects:
-        """Everything below `end` survives a power cut on this node."""
+        """Note that everything below `end` survives a power cut on this node."""
         if end > self._flushed:
             self._flushed = end
         return self._raise_high_watermark() if self._flush_before_commit else ()
@@ -176,7 +178,7 @@ class Leader:
     def configure(
         self, *, flush_before_commit: bool, min_insync_replicas: int, replica_lag_ms_max: float | None = None
     ) -> Effects:
-        """The topic's configs changed; what is committed stays committed."""
+        """Apply changed topic configs; committed records stay committed."""
         self._flush_before_commit = flush_before_commit
         self._min_insync_replicas = min_insync_replicas
         if replica_lag_ms_max is not None:
@@ -187,7 +189,7 @@ class Leader:
     # Events of the followers
 
     def follower_fetched(self, replica: NodeId, log_end: Offset, now_ms: float) -> Effects:
-        """A follower asked from `log_end`, so it holds everything below it."""
+        """Note a fetch from `log_end`: the follower has everything below it."""
         progress = self._progress.get(replica)
         if progress is None:
             raise UnknownReplica(f"node {replica} is not one of the replicas {self.replicas}")
@@ -197,7 +199,7 @@ class Leader:
         return (*self._grow_isr(replica, progress, now_ms), *self._raise_high_watermark())
 
     def check_lag(self, now_ms: float) -> Effects:
-        """Time passed: give up on followers that have been behind for too long."""
+        """Check the time: remove followers that have been behind for too long."""
         lagging = {
             replica
             for replica, progress in self._progress.items()
@@ -216,7 +218,7 @@ class Leader:
     # Events of the controller
 
     def isr_committed(self, isr: Sequence[NodeId], partition_epoch: int) -> Effects:
-        """The controller committed an in-sync set; an older one than we have is old news."""
+        """Apply an in-sync set that the controller committed; an older one than ours is ignored."""
         if partition_epoch <= self.partition_epoch:
             return ()
         assert self._node in isr, f"leader {self._node} was removed from its own in-sync set {isr}"
@@ -230,7 +232,7 @@ class Leader:
         return self._raise_high_watermark()
 
     def isr_change_refused(self) -> Effects:
-        """The controller will not commit the change in flight: what is committed counts again."""
+        """Handle a refused change: the committed set counts again."""
         self._pending_isr = None
         self._choose_waited_for()
         return self._raise_high_watermark()
@@ -253,10 +255,11 @@ class Leader:
         return (ExpandIsr(wanted, self.partition_epoch),)
 
     def _choose_waited_for(self) -> None:
-        """The maximal in-sync set: all that are in sync by any outcome of the change in flight, and who is joining.
+        """Return the maximal in-sync set: all replicas that are in sync under any outcome of the change in flight, and
+        those joining.
 
-        A replica being removed still counts until that is committed, one being added counts at once: whoever the
-        controller may elect next holds everything below the high watermark.
+        A replica being removed still counts until that is committed, one being added counts at once: any leader that
+        the controller may elect next has everything below the high watermark.
         """
         pending = self._pending_isr or ()
         self._waited_for = tuple(
@@ -271,7 +274,7 @@ class Leader:
         for progress in self._waited_for:
             if progress.log_end < committed:
                 committed = progress.log_end
-        # Below the minimum nothing more is committed, so that what is can survive on any of them (KIP-966).
+        # Below the minimum nothing more is committed, so that committed records survive on any of them (KIP-966).
         if committed <= self.high_watermark or not self.acks_all_allowed:
             return ()
         self.high_watermark = committed

@@ -1,1 +1,1 @@
-"""The running system on a real machine: imported only by composition roots."""
+"""The ports on a real machine: imported only by composition roots."""

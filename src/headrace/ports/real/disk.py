@@ -14,13 +14,13 @@ from headrace.ports.disk import Buffer, DiskLockHeld, FileHandle
 
 FILE_MODE = 0o644
 PROBE_STRIDE_BYTES = 128 * 1024
-"""How far apart `is_hot` looks: the kernel reads ahead in runs of about this size."""
+"""Distance of the probes of `is_hot`: the kernel reads ahead in runs of about this size."""
 WAIT_STRIDE_BYTES = 1 << 20
-"""How far apart `read_ahead` waits for a page: pages come in the order in which they were asked for."""
+"""Distance at which `read_ahead` waits for a page: pages arrive in the order in which they were requested."""
 READ_BEHIND_BYTES = 4 << 20
-"""What `read_ahead` asks for behind the range it waits for, so that a reader's next requests find it."""
+"""Bytes that `read_ahead` requests after the range it waits for, so that a reader's next requests find them."""
 IOV_MAX_FALLBACK = 16
-"""What POSIX guarantees where the system does not say."""
+"""The guaranteed value of POSIX where the system does not report one."""
 LOCK_OWNER_BYTES_MAX = 32
 BOOT_ID_PATH = "/proc/sys/kernel/random/boot_id"
 
@@ -30,7 +30,7 @@ _PROCESS_ID = os.urandom(16).hex()
 
 
 def raise_open_file_limit() -> int:
-    """Lift this process's limit of open files to what the system lets it have; the limit now in force."""
+    """Raise this process's limit of open files to the allowed maximum; return the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
         return soft
@@ -98,7 +98,7 @@ class RealDisk:
         return first + self._read_rest(file, length - len(first), position + len(first))
 
     def _read_rest(self, file: FileHandle, length: int, position: int) -> bytes:
-        """A read may stop early (a signal, 2 GiB); only an empty one is the end of the file."""
+        """Read the rest: a read may stop early (a signal, 2 GiB); only an empty one is the end of the file."""
         parts = []
         while length > 0 and (part := os.pread(file, length, position)):
             parts.append(part)
@@ -134,8 +134,8 @@ class RealDisk:
         return True
 
     def read_ahead(self, file: FileHandle, position: int, length: int) -> None:
-        # Asked for, not read: a read would have the system read ahead as well, as far as it likes, and leave a mark
-        # in its pages at which the next who comes by, the loop, has to go on with that for milliseconds.
+        # Requested, not read: a read would make the system read ahead as far as it likes, and mark a page at which the
+        # next reader, the loop, has to continue that for milliseconds.
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file, position, length + READ_BEHIND_BYTES, os.POSIX_FADV_WILLNEED)
         page = [bytearray(1)]
@@ -157,7 +157,7 @@ class RealDisk:
             os.close(directory)
 
     def boot_id(self) -> str:
-        """Linux tells; elsewhere every process counts as a run of its own, which is always safe."""
+        """Return the boot id of Linux; elsewhere every process counts as a separate boot, which is always safe."""
         try:
             with open(BOOT_ID_PATH, encoding="ascii") as file:
                 return file.read().strip()

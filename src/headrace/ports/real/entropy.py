@@ -17,7 +17,7 @@ class RealEntropy:
             raise ValueError(f"there is no number below {bound}")
         bits = (bound - 1).bit_length()
         count = (bits + 7) // 8
-        while True:  # each draw is below the bound with a chance of more than a half
+        while True:  # each draw is below the bound with a probability of more than a half
             drawn = int.from_bytes(os.urandom(count), "big") >> (8 * count - bits)
             if drawn < bound:
                 return drawn

@@ -1,4 +1,4 @@
-"""Ports of loopback for what is started later: the kernel gives them to nobody else meanwhile."""
+"""Reserve loopback ports for processes that are started later: the kernel gives them to no other process meanwhile."""
 
 import socket
 
@@ -6,7 +6,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def held_port() -> socket.socket:
-    """Holds a port, without listening there, until it is closed; what listens there sets SO_REUSEADDR."""
+    """Reserves a port, without listening, until it is closed; the later listener sets SO_REUSEADDR."""
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.bind((LOOPBACK, 0))

@@ -1,7 +1,8 @@
-"""The process of one job: takes it from its standard input, gives results to its standard output, at a low priority.
+"""The process of one job: it reads the job from standard input and writes results to standard output, at a low
+priority.
 
-Started by `jobs` as `python -m headrace.ports.real.helper PARENT`. It ends with its parent, so that a job of a broker
-that was killed does not go on writing beside the next one.
+Started by `jobs` as `python -m headrace.ports.real.helper PARENT`. It ends with its parent, so that a job of a killed
+broker does not keep writing beside the next one.
 """
 
 import os
@@ -15,10 +16,10 @@ from typing import Any, BinaryIO
 from headrace.ports.spawner import BytesProcessed
 
 NICENESS = 10
-"""For who cannot or may no longer be idle."""
+"""For processes that cannot or may no longer be idle."""
 STARVED_SECONDS = 3.0
 STARVED_SHARE = 0.05
-"""A job that gets less than this of a core for so long is not idle any more, so that it ends some day."""
+"""A job that gets less than this share of a core for this time leaves the idle class, so that it ends some day."""
 PARENT_DEATH_SIGNAL = 1
 """prctl's PR_SET_PDEATHSIG."""
 
@@ -40,7 +41,7 @@ def main(parent: int, source: BinaryIO, target: BinaryIO) -> None:
 
 
 class Priority:
-    """Whatever else wants the processor has it first: the loop of the broker must not wait for a job's time slice."""
+    """Gives everything else the processor first: the broker's loop must not wait for a job's time slice."""
 
     def __init__(
         self, now: Callable[[], float] = time.monotonic, spent: Callable[[], float] = time.process_time
@@ -75,7 +76,7 @@ def paced(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Any]:
-    """The results of a job, which rests whenever it has spent more than the time so far allows."""
+    """Yield the results of a job, which pauses whenever it exceeds its rate."""
     due = now()
     for result in results:
         if not isinstance(result, BytesProcessed):
@@ -93,7 +94,7 @@ def paced(
 def _send(target: BinaryIO, message: tuple[Any, BaseException | None, bool]) -> None:
     try:
         frame = pickle.dumps(message)
-    except Exception as error:  # an exception need not be picklable; its text is
+    except Exception as error:  # an exception may not be picklable; its text is
         frame = pickle.dumps((None, RuntimeError(f"{message[1]!r} ({error})"), True))
     target.write(frame)
     target.flush()

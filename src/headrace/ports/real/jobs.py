@@ -1,4 +1,4 @@
-"""Jobs in processes of their own, for the Spawner port: a thread each waits for what its process says."""
+"""Jobs in separate processes, for the Spawner port: one thread per job reads the output of its process."""
 
 import os
 import pickle
@@ -35,7 +35,7 @@ class ProcessJob:
                 self._process.kill()
 
     def run(self, tell: Callable[[Any, BaseException | None, bool], None]) -> None:
-        """In its own thread, from the start of the process to its end."""
+        """Run in its own thread, from the start of the process to its end."""
         try:
             process = self._start()
         except OSError as error:
@@ -55,7 +55,7 @@ class ProcessJob:
         with self._lock:
             if self.cancelled:
                 return None
-            # Python's own descriptors are closed by exec; closing them one by one would hold the interpreter.
+            # exec closes Python's own descriptors; closing them one by one would hold the interpreter.
             self._process = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, close_fds=False
             )
@@ -64,7 +64,7 @@ class ProcessJob:
     def _listen(
         self, process: "subprocess.Popen[bytes]", tell: Callable[[Any, BaseException | None, bool], None]
     ) -> bool:
-        """Whether the process said how the job ended."""
+        """Return whether the process reported how the job ended."""
         try:
             with cast(IO[bytes], process.stdin) as stdin:
                 stdin.write(self._frame)
@@ -95,7 +95,7 @@ class Jobs:
         *,
         bytes_per_second: float,
     ) -> ProcessJob:
-        assert len(self._running) < JOBS_MAX, "too many jobs at once"
+        assert len(self._running) < JOBS_MAX, "too many jobs run at once"
         started = ProcessJob(pickle.dumps((job, bytes_per_second)), each, completed)
 
         def tell(result: Any, failure: BaseException | None, is_end: bool) -> None:
@@ -108,7 +108,7 @@ class Jobs:
         return started
 
     def deliver(self, failures: list[Exception]) -> int:
-        """On the loop: hand over what was told since; what goes wrong there is added to `failures`."""
+        """On the loop: deliver the messages since the last call; exceptions are added to `failures`."""
         count = len(self._told)
         for _ in range(count):
             job, result, failure, is_end = self._told.popleft()

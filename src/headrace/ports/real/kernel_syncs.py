@@ -1,8 +1,8 @@
-"""fdatasync without a thread: Linux runs it by its asynchronous I/O, io_submit(2), and an eventfd tells the loop.
+"""fdatasync without a thread, by Linux's asynchronous I/O, io_submit(2); an eventfd notifies the loop.
 
-A helper thread takes the interpreter from the loop and gives it back several times for each sync, which costs more
-than the requests that wait for it. And syncs of several files that are under way together share the work of the
-file system's journal. Where this is not to be had, helper threads do the same.
+A helper thread takes the interpreter lock from the loop and returns it several times for each sync, which costs more
+than the requests that wait for it. And syncs of several files that run together share the work of the file system's
+journal. Where this is not available, helper threads do the same.
 """
 
 import ctypes
@@ -13,10 +13,10 @@ from functools import partial
 from time import monotonic
 
 IN_FLIGHT_MAX = 128
-"""Syncs under way; more of them go to threads."""
+"""Syncs in flight; more of them go to threads."""
 
 _CALLS = {"x86_64": (206, 207, 209, 208), "aarch64": (0, 1, 2, 4)}
-"""The numbers of io_setup, io_destroy, io_submit and io_getevents, which the C library has no functions for."""
+"""The numbers of io_setup, io_destroy, io_submit and io_getevents, for which the C library has no functions."""
 _CONTROL_BLOCK = struct.Struct("<QIIHhIQQqQII")
 """struct iocb: data, key, flags, opcode, priority, file, buffer, bytes, offset, reserved, flags, eventfd."""
 _EVENT = struct.Struct("<QQqq")
@@ -29,10 +29,10 @@ Completed = Callable[[None, BaseException | None], None]
 
 class KernelSyncs:
     def __init__(self) -> None:
-        """OSError where the system does not have it, or does not let us."""
+        """Raises OSError if the system does not support or permit it."""
         if not hasattr(os, "eventfd") or struct.calcsize("P") != 8 or os.uname().machine not in _CALLS:
-            raise OSError("no asynchronous syncs on this system")
-        # None of the calls waits, so that the interpreter need not be let go for them.
+            raise OSError("this system has no asynchronous syncs")
+        # None of the calls waits, so the interpreter lock need not be released for them.
         self._call = ctypes.PyDLL(None, use_errno=True).syscall
         self._call.restype = ctypes.c_long
         setup, self._destroy, submit, take = (ctypes.c_long(number) for number in _CALLS[os.uname().machine])
@@ -47,7 +47,7 @@ class KernelSyncs:
         self._take = partial(self._call, take, self._context)
         self._free = list(range(IN_FLIGHT_MAX))
         self._under_way: dict[int, tuple[Completed, Callable[[], None], float]] = {}
-        """By slot, the oldest first: whom to tell, and when it began."""
+        """By slot, the oldest first: the callback, and the start time."""
 
     def _submit_of(self, submit: ctypes.c_long, slot: int) -> Callable[[], int]:
         block = ctypes.c_void_p(ctypes.addressof(self._blocks) + slot * _CONTROL_BLOCK.size)
@@ -57,11 +57,13 @@ class KernelSyncs:
         return len(self._under_way)
 
     def oldest_began(self) -> float:
-        """When the oldest sync under way began, on the clock of `time.monotonic`; there must be one."""
+        """Return when the oldest sync in flight began, on the clock of `time.monotonic`; there must be one."""
         return next(iter(self._under_way.values()))[2]
 
     def begin(self, file: int, on_failure: Callable[[], None], completed: Completed) -> bool:
-        """HOT where acknowledgements wait for a sync. False: there is no room, or it is not for this kind of file."""
+        """HOT when acknowledgements wait for a sync. Return False if there is no slot, or this kind of file is not
+        supported.
+        """
         if not self._free:
             return False
         slot = self._free.pop()
@@ -88,11 +90,11 @@ class KernelSyncs:
         return True
 
     def ended(self) -> list[tuple[Completed, None, BaseException | None]]:
-        """Those that have ended since the last call: whom to tell, and what."""
+        """Yield the syncs that have ended since the last call: the callback, and its result."""
         return self._taken(wait_for=0)
 
     def close(self) -> None:
-        """What is under way is waited for, and nobody is told."""
+        """Wait for the syncs in flight, without calling back."""
         while self._under_way:
             self._taken(wait_for=len(self._under_way))
         self._call(self._destroy, self._context)

@@ -11,7 +11,7 @@ from headrace.ports.real.waiters import Waiter, best_waiter
 
 LISTEN_BACKLOG_CONNECTIONS = 1024
 SHARED_PORT_ATTEMPTS_MAX = 16
-"""How often a free port is drawn until it is free in both address families."""
+"""Attempts to draw a port that is free in both address families."""
 WAKE_DRAIN_BYTES = 4096
 PORT_MAX = 65_535
 
@@ -30,7 +30,7 @@ _GONE_BEFORE_ACCEPT = frozenset(
         errno.ETIMEDOUT,
     }
 )
-"""accept(2) hands over the new connection's own network errors: that client is gone, the listener is well."""
+"""accept(2) returns the new connection's own network errors: that client is gone, but the listener works."""
 
 
 def _address_text(host: str, port: int) -> str:
@@ -38,7 +38,9 @@ def _address_text(host: str, port: int) -> str:
 
 
 def _addresses(host: str, *, passive: bool) -> list[tuple[socket.AddressFamily, str]]:
-    """The first address of each family the host has. `localhost` is both loopbacks, whatever the hosts file says."""
+    """Return the first address of each family of the host. `localhost` is both loopbacks, whatever the hosts file
+    says.
+    """
     if host == "localhost":
         return list(_LOCALHOST) if socket.has_ipv6 else [_LOCALHOST[0]]
     flags = socket.AI_PASSIVE if passive else 0
@@ -65,7 +67,7 @@ def _bound(family: socket.AddressFamily, address: str, port: int) -> socket.sock
 
 
 def _bound_together(addresses: list[tuple[socket.AddressFamily, str]], port: int) -> list[socket.socket]:
-    """A listening socket per address, all on one port; a family this machine lacks is left out if another stands."""
+    """Return a listening socket per address, all on one port; a missing family is left out if the other works."""
     listening: list[socket.socket] = []
     missing: OSError | None = None
     try:
@@ -95,7 +97,9 @@ class TcpListener:
         self.host, self.port = listening.getsockname()[:2]
 
     def accept(self) -> Transport | None:
-        """None also for a client that has gone again; no more file descriptors is the caller's OSError."""
+        """Return None also for a client that has disconnected already; running out of file descriptors raises
+        OSError.
+        """
         try:
             connection, address = self._socket.accept()
         except OSError as error:
@@ -130,10 +134,10 @@ class RealNetwork:
         self._wake_reader.setblocking(False)
         self._wake_writer.setblocking(False)
         self._wake_tokens: set[int] = set()
-        """Descriptors whose events end a wait and mean nothing else."""
+        """Descriptors whose events only end a wait."""
         self.wake_on(self._wake_reader.fileno())
-        # A late wake must not write to a descriptor that was closed and given to someone else. Reentrant, because a
-        # signal handler may wake the loop while the same thread is in here.
+        # A late wake must not write to a descriptor that was closed and reused. Reentrant, because a signal handler may
+        # wake the loop while the same thread is in here.
         self._wake_lock = threading.RLock()
         self._waiting = False
         self._woken = False
@@ -153,14 +157,16 @@ class RealNetwork:
         raise AssertionError("the last attempt returns or raises")
 
     def connect(self, host: str, port: int) -> Transport:
-        """Names are resolved here and may wait for the resolver; addresses and `localhost` never do."""
+        """Begin a connection. Names are resolved here and may wait for the resolver; addresses and `localhost` never
+        do.
+        """
         refused: OSError | None = None
         try:
             addresses = _addresses(host, passive=False)
         except UnicodeError:
-            raise OSError(errno.EADDRNOTAVAIL, f"{host!r} is not the name of a host") from None
+            raise OSError(errno.EADDRNOTAVAIL, f"{host!r} is not a valid host name") from None
         if not 0 < port <= PORT_MAX:
-            raise OSError(errno.EADDRNOTAVAIL, f"{port} is not a port")
+            raise OSError(errno.EADDRNOTAVAIL, f"{port} is not a valid port")
         for family, address in addresses:
             connection = socket.socket(family, socket.SOCK_STREAM)
             try:
@@ -182,8 +188,8 @@ class RealNetwork:
         self._waiter.forget(token)
 
     def poll(self, timeout_ms: float) -> list[tuple[int, int]]:
-        # The order of these steps and of those in `wake` is what loses no wake: each side first says what it does,
-        # then looks at what the other does.
+        # The order of these steps and of those in `wake` is why no wake is lost: each side first publishes what it
+        # does, then checks what the other does.
         self._waiting = True
         ready = self._waiter.poll(0.0 if self._woken else timeout_ms)
         self._woken = False
@@ -197,12 +203,12 @@ class RealNetwork:
         return events
 
     def wake_on(self, descriptor: int) -> None:
-        """Whatever can be read from this descriptor ends a wait, and is thrown away."""
+        """Let any input on this descriptor end a wait; the input is discarded."""
         self._wake_tokens.add(descriptor)
         self._waiter.watch(descriptor, READABLE)
 
     def wake(self) -> None:
-        """A loop that is busy looks up by itself before it waits; only one that waits costs a system call."""
+        """Wake the loop. A busy loop checks before it waits; only a waiting one costs a system call."""
         self._woken = True
         if not self._waiting:
             return
@@ -212,7 +218,7 @@ class RealNetwork:
             try:
                 self._wake_writer.send(b"\0")
             except BlockingIOError:
-                pass  # The pipe is full of wakes: one of them will do.
+                pass  # The pipe is full of wakes: one of them is enough.
 
     def close(self) -> None:
         with self._wake_lock:

@@ -1,4 +1,4 @@
-"""Processes of this machine: whether one is there, by its number, and the end of those that this process started."""
+"""Processes of this machine: check whether one exists by its id, and stop those that this process started."""
 
 import os
 import subprocess
@@ -13,12 +13,12 @@ def is_running(process_id: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # somebody else's
+        return True  # another user's process
     return True
 
 
 def children() -> set[int]:
-    """Of this process, whichever of its threads has started them; none where the system has no /proc."""
+    """Return the children of this process, started by any of its threads; none where the system has no /proc."""
     found: set[int] = set()
     for thread in Path("/proc/self/task").glob("*"):
         with suppress(FileNotFoundError):  # the thread has just ended
@@ -27,7 +27,7 @@ def children() -> set[int]:
 
 
 def stop(process: "subprocess.Popen[Any]", seconds_max: float) -> None:
-    """By SIGTERM, and by SIGKILL when that takes too long."""
+    """Stop by SIGTERM, and by SIGKILL if that takes too long."""
     if process.poll() is None:
         process.terminate()
         try:

@@ -31,7 +31,7 @@ class _Line:
         self._tell = tell
         self._queue: SimpleQueue[tuple[Callable[[], Any], _Completed] | None] = SimpleQueue()
         self._began: dict[int, float] = {}
-        """When each thread began what it works on, by its number; on the clock of `time.monotonic`."""
+        """When each thread began its current operation, by its number; on the clock of `time.monotonic`."""
 
     def put(self, operation: Callable[[], Any], completed: _Completed) -> None:
         self.in_flight += 1
@@ -53,14 +53,14 @@ class _Line:
             failure: BaseException | None = None
             try:
                 result = operation()
-            except BaseException as error:  # whatever it is, the loop must hear of the end
+            except BaseException as error:  # for any exception, the loop must get the completion
                 failure = error
             del self._began[number]
             self._tell(self, completed, result, failure)
-            del work, operation, completed, result, failure  # an idle thread keeps nothing alive
+            del work, operation, completed, result, failure  # an idle thread keeps no object alive
 
     def began(self) -> float | None:
-        """When the oldest operation under way began."""
+        """Return when the oldest running operation began."""
         return min(tuple(self._began.values()), default=None)
 
     def close(self) -> None:
@@ -80,7 +80,7 @@ class _Line:
 class ThreadSpawner:
     """A few daemon threads for each lane; `network_wake` ends the loop's wait.
 
-    With `wake_on`, which has the loop's wait end by an eventfd, the syncs of a real disk go to the kernel if they can.
+    With `wake_on`, which ends the loop's wait by an eventfd, the kernel does the syncs of a real disk if possible.
     """
 
     def __init__(self, network_wake: Callable[[], None], *, wake_on: Callable[[int], None] | None = None) -> None:
@@ -105,7 +105,9 @@ class ThreadSpawner:
         self._lines[lane].put(operation, completed)
 
     def _sync(self, sync: DataSync, completed: _Completed) -> bool:
-        """Whether the kernel does it; what that takes is made at the first sync, as most nodes never need one."""
+        """Return whether the kernel does the sync; its resources are created at the first sync, because most nodes
+        never need one.
+        """
         if self._wake_on is not None:
             self._syncs, wake_on, self._wake_on = _opened_syncs(), self._wake_on, None
             if self._syncs is not None:

@@ -9,7 +9,7 @@ from headrace.ports.disk import Buffer, Slice
 from headrace.ports.network import Token
 
 COPY_BYTES_MAX = 256 * 1024
-"""How much of a slice is read at once where the system has no sendfile."""
+"""Bytes of a slice that are read at a time where the system has no sendfile."""
 HAS_SENDFILE = hasattr(os, "sendfile")
 
 
@@ -36,7 +36,7 @@ class TcpTransport:
 
 
 def _sendfile(connection: socket.socket) -> Callable[[Slice], int]:
-    # The descriptor is asked for each time: after close it is -1, and never another connection's.
+    # The descriptor is looked up each time: after close it is -1, and never another connection's.
     descriptor = connection.fileno
 
     def send_slice(part: Slice) -> int:

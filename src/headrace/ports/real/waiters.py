@@ -7,7 +7,7 @@ from typing import Protocol
 from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE
 
 POLL_EVENTS_MAX = 1024
-"""Events taken by one wait; what is left is still ready at the next."""
+"""Events taken by one wait; the others are still ready at the next."""
 MILLISECONDS_PER_SECOND = 1000.0
 
 
@@ -19,7 +19,7 @@ class Waiter(Protocol):
 
 
 class EpollWaiter:
-    """Linux. A muted token still reports BROKEN, because epoll cannot be told not to."""
+    """Linux. A muted token still reports BROKEN, because epoll always reports it."""
 
     __slots__ = ("_epoll", "_events_by_mask", "_interests", "_masks")
 
@@ -68,7 +68,9 @@ def _events_of_mask(mask: int) -> int:
 
 
 class SelectorWaiter:
-    """Systems without epoll. A broken connection shows as ready, and its next call raises; HANGUP is as no interest."""
+    """Systems without epoll. A broken connection shows as ready, and its next call raises; HANGUP counts as no
+    interest.
+    """
 
     __slots__ = ("_interests", "_selector")
 
