@@ -234,7 +234,7 @@ class PreparedTransaction:
     partitions: tuple[TopicPartition, ...]
     """The partitions that it wrote to."""
     has_offsets: bool
-    """Whether it commits offsets of groups."""
+    """True if it commits offsets of groups."""
 
 
 class HangingTransaction(NamedTuple):

@@ -44,7 +44,7 @@ class LogDirectory:
         self._noted: dict[TopicPartition, tuple[int, int, int | None]] = {}
         """The state of each log as `checkpoint_work` last saw it."""
         self._unwritten = False
-        """Whether these offsets differ from the checkpoint files."""
+        """True if these offsets differ from the checkpoint files."""
         self._checkpointing = False
         self._checkpoint_again = False
         self.space = Space(disk, path)

@@ -58,7 +58,7 @@ class _Plan(NamedTuple):
     stale: list[int]
     """Offsets of snapshots that the new ones replace."""
     named: bool
-    """Whether the directory must be synced."""
+    """True if the directory must be synced."""
 
 
 class Flusher:
@@ -83,7 +83,7 @@ class Flusher:
         """A segment-only sync was started and its flush has yet to follow."""
         self.in_flight = False
         self.directory_changed = False
-        """Whether a file was created or removed since the directory was last synced."""
+        """True if a file was created or removed since the directory was last synced."""
 
     def segment_sealed(self, segment: Segment, next_base_offset: int) -> None:
         """Note that the segment was rolled: the next flush trims and syncs it and writes a producer snapshot."""

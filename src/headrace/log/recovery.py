@@ -54,7 +54,7 @@ class Loader:
     wall_ms: int
     uptime: DirectoryUptime = field(default_factory=DirectoryUptime)
     gaps: bool = False
-    """Whether compaction may have removed offsets from the log."""
+    """True if compaction may have removed offsets from the log."""
     left: list[Segment] = field(default_factory=list)
     """Damaged segments below the log start, which no reader can reach."""
     unindexed: list[Segment] = field(default_factory=list)

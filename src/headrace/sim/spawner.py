@@ -36,7 +36,7 @@ class _Work:
     completed: Callable[[Any, BaseException | None], None]
     turns_left: int
     runs_first: bool
-    """Whether it acts on the disk when it starts or only when it ends: a power cut between makes the difference."""
+    """True if it acts on the disk when it starts or only when it ends: a power cut between makes the difference."""
     injected: BaseException | None
     lost: bool
     result: Any = None

@@ -16,7 +16,7 @@ class Trace:
         self.tail: deque[str] = deque(maxlen=TAIL_LINES_MAX)
         """The last lines, for the report of a failed run."""
         self.met: Counter[str] = Counter()
-        """How often each fault actually happened, which may differ from the plan."""
+        """The number of times each fault actually happened, which may differ from the plan."""
         self.show: Callable[[str], object] | None = None
 
     def record(self, line: str) -> None:

@@ -16,7 +16,7 @@ STEPS_MAX = 20_000
 
 
 class TurningNode(Protocol):
-    """What a machine runs: a node that does one turn of its loop per call."""
+    """The program of a machine: a node that does one turn of its loop per call."""
 
     def turn(self, timeout_ms: float = 0.0) -> object: ...
 
@@ -49,7 +49,7 @@ class VirtualMachine:
         self.paused_until_ms = 0.0
         """The process is paused (SIGSTOP) for this long: time passes and bytes arrive, but it has no turns."""
         self.cut_off = False
-        """Whether the last process was ended by a planned kill."""
+        """True if the last process was ended by a planned kill."""
         self._end = self.cut_power
         self._networks: list[VirtualNetwork] = []
         """Networks of every process so far: bytes that a killed one has sent may still be in flight."""

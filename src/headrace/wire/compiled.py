@@ -16,7 +16,7 @@ INSTALL = "install a C compiler and the headers of Python (gcc, python3-dev), th
 class CompiledHelper(NamedTuple):
     name: str
     work: str
-    """What it does, in a user's words."""
+    """Its purpose, in a user's words."""
     in_use: bool
 
 

@@ -85,7 +85,7 @@ class Producer(ProducerBase):
         self._telemetry = self.config.telemetry
         self._is_closing = False
         self._is_calling = False
-        """Whether delivery callbacks run or are about to."""
+        """True if delivery callbacks run or are about to."""
         self._fault: BaseException | None = None
         self._forgotten: deque[Driven] = deque()
         """The producer itself, once the application no longer references it."""

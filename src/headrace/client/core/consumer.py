@@ -46,7 +46,7 @@ class ConsumerSettings:
 
     check_crcs: bool = True
     create_topics: bool = False
-    """Whether a broker may create the requested topics automatically."""
+    """True if a broker may create the requested topics automatically."""
 
     retry_pause_ms: float = 100
     request_timeout_ms: int = 30_000

@@ -84,7 +84,7 @@ class Link:
         self.patience_ms = patience_ms
         """When calls for any broker are offered to another address, if the connection is not ready."""
         self.was_silent = False
-        """Whether that has happened: other addresses are preferred."""
+        """True if that has happened: other addresses are preferred."""
         self.interest = 0
         self.secured: SecuredTransport | None = None
         self.muted_until_ms = 0.0

@@ -125,7 +125,7 @@ class PartitionReading:
         self.position: int | None = None
         """The next offset to return; None while it is looked up."""
         self.start = start
-        """What to look up: a time, EARLIEST or LATEST."""
+        """The lookup in progress: a time, EARLIEST or LATEST."""
         self.since: int | None = None
         """The time for which no record was found, while the end of the partition is looked up."""
         self.end: int | None = None

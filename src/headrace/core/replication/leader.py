@@ -133,7 +133,7 @@ class Leader:
         }
         self._waited_for: tuple[FollowerProgress, ...] = ()
         self.acks_all_allowed = False
-        """Whether enough replicas are in sync to promise acks=all (else NOT_ENOUGH_REPLICAS)."""
+        """True if enough replicas are in sync to promise acks=all (else NOT_ENOUGH_REPLICAS)."""
         self._choose_waited_for()
         self._raise_high_watermark()
 

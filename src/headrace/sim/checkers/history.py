@@ -129,9 +129,9 @@ class TopicHistory:
         self.keeps_all = keeps_all
         self.append_time = append_time
         self.mortal = mortal
-        """Whether it may be deleted: clients name it by its id, because another topic could get its name."""
+        """True if it may be deleted: clients name it by its id, because another topic could get its name."""
         self.certain = True
-        """Whether it exists for sure: no deletion of it is in progress."""
+        """True if it exists for sure: no deletion of it is in progress."""
         self.sync_level = 1 if synced else NOT_SYNCED
         """Changes with each change of flush.messages; NOT_SYNCED unless it is surely 1."""
         self.partitions: list[PartitionHistory] = []

@@ -21,7 +21,7 @@ ACKNOWLEDGED = "an acknowledged proposal is committed"
 
 
 class RaftInvariants:
-    """What all replicas of a run have shown so far."""
+    """The observed state of all replicas of a run."""
 
     def __init__(self) -> None:
         self.on_elected: list[Callable[[SimulatedReplica], None]] = []

@@ -22,7 +22,7 @@ class RaftClients:
         self._voters = voters
         """The size of the voter set that the operator aims at."""
         self.restless = restless
-        """Whether the operator changes voters without need."""
+        """True if the operator changes voters without need."""
         self._request()
         self._operate()
         cluster.invariants.on_elected.append(self._propose_early)

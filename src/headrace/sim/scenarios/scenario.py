@@ -39,7 +39,7 @@ class Scenario:
     """Per minute; a seed with less proves nothing."""
 
     is_synced = True
-    """Whether a power cut is promised to lose nothing; if not, there is none."""
+    """True if a power cut is promised to lose nothing; if not, there is none."""
 
     @property
     def with_power_cuts(self) -> bool:

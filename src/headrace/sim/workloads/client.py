@@ -26,7 +26,7 @@ class Client:
         self.silent = False
         """Half-closed: it only takes the remaining responses."""
         self.excused = False
-        """Whether the disk had faults while this connection was open: then storage errors are valid responses."""
+        """True if the disk had faults while this connection was open: then storage errors are valid responses."""
         self.stopped = False
         """Begins nothing new any more, and waits for the requests in progress."""
         self._retry_ms = 0.0

@@ -67,7 +67,7 @@ class Query(SteppingClient):
         self._named: list[Attempt] = []
         self._zombie: Zombie | None = None
         self._entered = False
-        """Whether the coordinator has responded to this run: from then on the run before is fenced."""
+        """True if the coordinator has responded to this run: from then on the previous run is fenced."""
         self.batches: list[CommittedBatch] = []
 
     def go_on(self) -> None:

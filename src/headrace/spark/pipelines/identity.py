@@ -27,7 +27,7 @@ class DefinitionIdentity:
     """The rows of each source: format, fields and watermark."""
     transform: str
     is_stateful: bool
-    """Whether rows are kept from batch to batch: only then does the checkpoint depend on shapes and transform."""
+    """True if rows are kept from batch to batch: only then does the checkpoint depend on shapes and transform."""
 
 
 def identity_of(pipeline: Pipeline, *, is_stateful: bool) -> DefinitionIdentity:

@@ -36,7 +36,9 @@ KEYLESS_RECORDS_MAX = 10_000
 """Records without a key that a response names."""
 
 EXPANSION_MAX = (1, 1032, 22, 255, 32_768)
-"""How many bytes one byte can expand to, by codec: no codec, then the maxima of gzip, snappy, lz4 and zstd."""
+"""The number of bytes that one byte can expand to, by codec: no codec, then the maxima of gzip, snappy, lz4 and
+zstd.
+"""
 RECORDS_MAX = (2**31 - 1) // RECORD_BYTES_MIN
 """Records of one batch: producers collect at most 31 bits of bytes before compression."""
 

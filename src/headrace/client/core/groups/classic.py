@@ -60,7 +60,7 @@ class ClassicMembership:
         self._due_ms = 0.0
         self._heartbeat_ms = 0.0
         self._beats = False
-        """Whether a heartbeat awaits its response."""
+        """True if a heartbeat awaits its response."""
         self._attempt = 0
         """Grows with each join, so that late responses to an earlier one are recognised."""
         self._joins_again = False

@@ -71,7 +71,7 @@ class GroupCore:
         self._commit_ms = 0.0
         self._to_commit: dict[TopicPartition, OffsetAndMetadata] = {}
         self._commits = False
-        """Whether an auto-commit awaits its response."""
+        """True if an auto-commit awaits its response."""
         self._committed: dict[TopicPartition, int] = {}
         self._news = GroupEventLogger(settings.group_id, tell)
 
