@@ -3,7 +3,7 @@
 from typing import Any
 
 from headrace.model.errors import ErrorCode
-from headrace.sim.checkers.history import NO_PRODUCER, PartitionHistory, ProducerIdentity, SentBatch
+from headrace.sim.checkers.history import NO_PRODUCER, PartitionHistory, SendingProducer, SentBatch
 from headrace.sim.checkers.violation import Violation, require
 from headrace.sim.context import RunContext
 from headrace.sim.node import HOST, PORT
@@ -98,7 +98,7 @@ def _check_entries(partition: PartitionHistory, batches: list[SentBatch]) -> Non
 
 
 def _check_sequences(partition: PartitionHistory, batches: list[SentBatch]) -> None:
-    expected: dict[ProducerIdentity, int] = {}
+    expected: dict[SendingProducer, int] = {}
     whole = partition.start == 0 and not partition.losses
     for batch in batches:
         if batch.producer == NO_PRODUCER:

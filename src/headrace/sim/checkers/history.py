@@ -49,7 +49,7 @@ KEPT = "only retention and DeleteRecords remove records"
 EPOCH_GROWS = "the leader epoch grows at each start"
 
 
-class ProducerIdentity(NamedTuple):
+class SendingProducer(NamedTuple):
     producer_id: int
     epoch: int
 
@@ -57,7 +57,7 @@ class ProducerIdentity(NamedTuple):
         return f"producer {self.producer_id}" + (f" epoch {self.epoch}" if self.epoch else "")
 
 
-NO_PRODUCER = ProducerIdentity(-1, -1)
+NO_PRODUCER = SendingProducer(-1, -1)
 
 
 class SentBatch:
@@ -83,7 +83,7 @@ class SentBatch:
         partition: "PartitionHistory",
         *,
         timestamp: int,
-        producer: ProducerIdentity,
+        producer: SendingProducer,
         sequence: int,
         transaction: "TransactionHistory | None" = None,
     ) -> None:
@@ -161,7 +161,7 @@ class PartitionHistory:
         self.index = index
         self.entries: dict[int, SentBatch] = {}
         """The batch at every promised offset."""
-        self.markers: dict[int, ProducerIdentity] = {}
+        self.markers: dict[int, SendingProducer] = {}
         """The producer whose transaction ends at an offset."""
         self.known_end = 0
         self.durable_end = 0
@@ -198,7 +198,7 @@ class PartitionHistory:
                 raise Violation(ONE_SEQUENCE, f"offset {offset} of {self} held {known}, now {batch}")
         self.reaches(base_offset + batch.count)
 
-    def mark(self, offset: int, producer: ProducerIdentity) -> None:
+    def mark(self, offset: int, producer: SendingProducer) -> None:
         """Note a marker that a read has shown."""
         if self.markers.setdefault(offset, producer) != producer or offset in self.entries:
             raise Violation(ONE_SEQUENCE, f"offset {offset} of {self} now holds a marker of {producer}")
@@ -258,7 +258,7 @@ class ShownBatch(NamedTuple):
     base_offset: int
     end_offset: int
     batch: SentBatch | None
-    producer: ProducerIdentity
+    producer: SendingProducer
 
 
 class Histories:
@@ -308,7 +308,7 @@ class Histories:
         position = 0
         while position < len(records):
             fields, stored = self._stored_at(partition, memoryview(records)[position:])
-            base_offset, producer = fields[BASE_OFFSET], ProducerIdentity(fields[PRODUCER_ID], fields[PRODUCER_EPOCH])
+            base_offset, producer = fields[BASE_OFFSET], SendingProducer(fields[PRODUCER_ID], fields[PRODUCER_EPOCH])
             end = base_offset + fields[LAST_OFFSET_DELTA] + 1
             batch = None if fields[ATTRIBUTES] & CONTROL_BIT else self._sent_as(partition, fields, stored)
             yield ShownBatch(base_offset, end, batch, producer)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from headrace.sim.checkers.history import ProducerIdentity
+from headrace.sim.checkers.history import SendingProducer
 from headrace.wire.messages import abort_batch, begin_batch_writer, commit_batch
 
 VERSION = 0
@@ -16,7 +16,7 @@ def begin(owner: str, run: str, batch_id: int, attempt: int) -> object:
     )
 
 
-def commit(owner: str, run: str, batch_id: int, writers: Iterable[tuple[str, ProducerIdentity]]) -> object:
+def commit(owner: str, run: str, batch_id: int, writers: Iterable[tuple[str, SendingProducer]]) -> object:
     return commit_batch.CommitBatchRequest(
         owner=owner,
         run=run,

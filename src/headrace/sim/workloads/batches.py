@@ -1,6 +1,6 @@
 """Unique batches: each has its number in the key of its first record."""
 
-from headrace.sim.checkers.history import NO_PRODUCER, NUMBER_BYTES, PartitionHistory, ProducerIdentity, SentBatch
+from headrace.sim.checkers.history import NO_PRODUCER, NUMBER_BYTES, PartitionHistory, SendingProducer, SentBatch
 from headrace.sim.checkers.transactions import TransactionHistory
 from headrace.sim.clock import WALL_START_MS
 from headrace.sim.context import RunContext
@@ -28,7 +28,7 @@ class BatchMaker:
         self,
         partition: PartitionHistory,
         *,
-        producer: ProducerIdentity = NO_PRODUCER,
+        producer: SendingProducer = NO_PRODUCER,
         sequence: int = -1,
         transaction: TransactionHistory | None = None,
     ) -> SentBatch:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.model.errors import ErrorCode
-from headrace.sim.checkers.history import PartitionHistory, ProducerIdentity, SentBatch
+from headrace.sim.checkers.history import PartitionHistory, SendingProducer, SentBatch
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.context import RunContext
 from headrace.sim.workloads import requests
@@ -123,7 +123,7 @@ class SimulatedProducer(Client):
         if not self._idempotent:
             return self._maker.make(target)
         sequence = self._sequences.get(target, 0)
-        batch = self._maker.make(target, producer=ProducerIdentity(self._producer_id, 0), sequence=sequence)
+        batch = self._maker.make(target, producer=SendingProducer(self._producer_id, 0), sequence=sequence)
         self._sequences[target] = sequence + batch.count
         return batch
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.model.errors import ErrorCode
 from headrace.sim.checkers.batch_commits import FENCED_RUN, KNOWN_COMMIT, CommittedBatch
-from headrace.sim.checkers.history import PartitionHistory, ProducerIdentity, SentBatch
+from headrace.sim.checkers.history import PartitionHistory, SendingProducer, SentBatch
 from headrace.sim.checkers.transactions import TransactionHistory
 from headrace.sim.checkers.violation import Violation, require
 from headrace.sim.context import RunContext
@@ -42,7 +42,7 @@ class Attempt:
         self.number = number
         self.work = work
         self.transactional_id = ""
-        self.producer: ProducerIdentity | None = None
+        self.producer: SendingProducer | None = None
         self.sequences: dict[PartitionHistory, int] = {}
 
 
@@ -154,7 +154,7 @@ class Query(SteppingClient):
                 return
             require(not self._batch.committed, KNOWN_COMMIT, f"{attempt.work} was lent {response.transactional_id}")
             attempt.transactional_id = response.transactional_id
-            attempt.producer = ProducerIdentity(response.producer_id, response.producer_epoch)
+            attempt.producer = SendingProducer(response.producer_id, response.producer_epoch)
 
         self._request(
             ApiKey.BEGIN_BATCH_WRITER,
@@ -198,7 +198,7 @@ class Query(SteppingClient):
         )
         self._request(ApiKey.PRODUCE, requests.PRODUCE[requests.SECOND], message, handle)
 
-    def _writers(self, attempts: list[Attempt]) -> list[tuple[str, ProducerIdentity]]:
+    def _writers(self, attempts: list[Attempt]) -> list[tuple[str, SendingProducer]]:
         return [(attempt.transactional_id, attempt.producer) for attempt in attempts if attempt.producer is not None]
 
     def _commit(self) -> None:
@@ -235,7 +235,7 @@ class Query(SteppingClient):
             self._checkpoint()
 
         message = batch_requests.commit(
-            self.name, self._run, self._batch_id, [(f"{self.name}#99", ProducerIdentity(1, 1))]
+            self.name, self._run, self._batch_id, [(f"{self.name}#99", SendingProducer(1, 1))]
         )
         self._request(ApiKey.COMMIT_BATCH, batch_requests.VERSION, message, responded)
 

@@ -1,6 +1,6 @@
 """Requests of transactional producers, in the versions before and since KIP-890."""
 
-from headrace.sim.checkers.history import PartitionHistory, ProducerIdentity
+from headrace.sim.checkers.history import PartitionHistory, SendingProducer
 from headrace.wire.messages import (
     add_offsets_to_txn,
     add_partitions_to_txn,
@@ -29,7 +29,7 @@ def init(transactional_id: str) -> object:
     return init_producer_id.InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=TIMEOUT_MS)
 
 
-def add_partitions(transactional_id: str, producer: ProducerIdentity, partitions: list[PartitionHistory]) -> object:
+def add_partitions(transactional_id: str, producer: SendingProducer, partitions: list[PartitionHistory]) -> object:
     return add_partitions_to_txn.AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transactional_id,
         v3_and_below_producer_id=producer.producer_id,
@@ -43,7 +43,7 @@ def add_partitions(transactional_id: str, producer: ProducerIdentity, partitions
     )
 
 
-def add_offsets(transactional_id: str, producer: ProducerIdentity, group: str) -> object:
+def add_offsets(transactional_id: str, producer: SendingProducer, group: str) -> object:
     return add_offsets_to_txn.AddOffsetsToTxnRequest(
         transactional_id=transactional_id,
         producer_id=producer.producer_id,
@@ -63,7 +63,7 @@ def produced(transactional_id: str, partition: PartitionHistory, content: bytes,
 
 
 def commit_offset(
-    transactional_id: str, producer: ProducerIdentity, group: str, partition: PartitionHistory, offset: int
+    transactional_id: str, producer: SendingProducer, group: str, partition: PartitionHistory, offset: int
 ) -> object:
     part = txn_offset_commit.TxnOffsetCommitRequestPartition(partition_index=partition.index, committed_offset=offset)
     return txn_offset_commit.TxnOffsetCommitRequest(
@@ -75,7 +75,7 @@ def commit_offset(
     )
 
 
-def end(transactional_id: str, producer: ProducerIdentity, *, commit: bool) -> object:
+def end(transactional_id: str, producer: SendingProducer, *, commit: bool) -> object:
     return end_txn.EndTxnRequest(
         transactional_id=transactional_id,
         producer_id=producer.producer_id,

@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.model.errors import ErrorCode
 from headrace.sim.checkers.groups import CommittedOffsetHistory, GroupHistory
-from headrace.sim.checkers.history import PartitionHistory, ProducerIdentity, SentBatch
+from headrace.sim.checkers.history import PartitionHistory, SendingProducer, SentBatch
 from headrace.sim.checkers.transactions import FENCED_PRODUCER, TransactionHistory
 from headrace.sim.checkers.violation import Violation, require
 from headrace.sim.context import RunContext
@@ -61,11 +61,11 @@ class TransactionalProducer(SteppingClient):
         self._group = group
         self._version = version
         self._maker = BatchMaker(context, name)
-        self._producer: ProducerIdentity | None = None
+        self._producer: SendingProducer | None = None
         self._sequences: dict[PartitionHistory, int] = {}
         self._transaction: TransactionHistory | None = None
         self._offset: tuple[CommittedOffsetHistory, int] | None = None
-        self._former: tuple[ProducerIdentity, PartitionHistory, int] | None = None
+        self._former: tuple[SendingProducer, PartitionHistory, int] | None = None
         """Its identity before it initialised its id again, and the batch it would have written next."""
         self._offset_next = 0
         self.transactions: list[TransactionHistory] = []
@@ -87,14 +87,14 @@ class TransactionalProducer(SteppingClient):
         def taken(response: Any) -> None:
             error = ErrorCode(response.error_code)
             if error is ErrorCode.NONE:
-                self._become(ProducerIdentity(response.producer_id, response.producer_epoch))
+                self._become(SendingProducer(response.producer_id, response.producer_epoch))
             else:
                 require(error in RETRIED_ERRORS, HONEST_ERRORS, f"{error.name} for {self.name}, who takes its id")
                 self._rest(RETRY_MS_MAX)
 
         self._request(ApiKey.INIT_PRODUCER_ID, requests.INIT_PRODUCER_ID, requests.init(self.name), taken)
 
-    def _become(self, producer: ProducerIdentity) -> None:
+    def _become(self, producer: SendingProducer) -> None:
         if producer != self._producer:
             self._producer = producer
             self._sequences.clear()
@@ -111,7 +111,7 @@ class TransactionalProducer(SteppingClient):
         self._steps.clear()
         self._rest(RETRY_MS_MAX)
 
-    def _write_as_a_zombie(self, producer: ProducerIdentity, partition: PartitionHistory, sequence: int) -> None:
+    def _write_as_a_zombie(self, producer: SendingProducer, partition: PartitionHistory, sequence: int) -> None:
         """Write under the former identity after the new one was confirmed: nothing of it may be accepted."""
         self._former = None
         transaction = TransactionHistory(f"{self.name} as a zombie")
@@ -275,7 +275,7 @@ class TransactionalProducer(SteppingClient):
                 self.committed += 1
             self._transaction = self._offset = None
             if self._version == requests.SECOND:
-                self._become(ProducerIdentity(response.producer_id, response.producer_epoch))
+                self._become(SendingProducer(response.producer_id, response.producer_epoch))
             self._rest(PAUSE_MS_MAX)
 
         message = requests.end(self.name, self._producer, commit=commit)
