@@ -132,7 +132,7 @@ def test_the_rows_of_a_batch_that_was_not_finished_are_not_passed_over(broker: E
         ((), 2, "give one of --to-earliest"),
         (("--to-earliest", "--to-latest"), 2, "give one of --to-earliest"),
         (("--to-time", "soon"), 2, '"soon" is not a time'),
-        (("--to-batch", "9"), 1, "batch 9 is not in the checkpoint any more: there are 3 to 3"),
+        (("--to-batch", "9"), 1, "batch 9 is no longer in the checkpoint, which has 3 to 3"),
         (("--to-earliest",), 1, "nothing was changed: confirmation is needed"),
     ],
 )
