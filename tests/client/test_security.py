@@ -18,6 +18,7 @@ from headrace.client.config import ClientConfig
 from headrace.client.core.admin import brokers
 from headrace.client.core.authentication import OAuthBearerExchange, PlainExchange, SaslExchange, ScramExchange
 from headrace.client.core.cluster import Cluster
+from headrace.client.core.engine import ClientEngine
 from headrace.client.core.link import Security
 from headrace.client.core.links import Links
 from headrace.client.errors import AuthenticationFailed, ClientError, InvalidArgument
@@ -166,7 +167,7 @@ def ask(broker: ScriptedBroker, exchange: Callable[[], SaslExchange], chunk_byte
         cluster=cluster,
         security=Security(exchange=exchange),
     )
-    engine = Engine(links, clock)
+    engine = ClientEngine(links, clock)
     ended: list[Any] = []
     engine.start(brokers.describe_cluster(cluster), deadline_ms=clock.now_ms + 5_000, ended=ended.append)
     while not ended:
