@@ -59,10 +59,10 @@ class CommitBroker(HeadraceBroker):
         )
 
 
-def source_of(commit: str, folder: Path) -> Path:
-    """Extract the `src` of a commit into the folder and build its compiled helpers, as an installation does."""
+def source_of(commit: str, folder: Path, *files: str) -> Path:
+    """Extract `src` and other files of a commit, and build its compiled helpers as an installation does; its `src`."""
     packed = subprocess.run(
-        ["git", "-C", str(ROOT), "archive", commit, "src", "tools/build_native.py"],
+        ["git", "-C", str(ROOT), "archive", commit, "src", "tools/build_native.py", *files],
         check=True,
         stdout=subprocess.PIPE,
     ).stdout
