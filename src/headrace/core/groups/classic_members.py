@@ -35,7 +35,7 @@ from headrace.core.groups.subscriptions import (
     assignment_of,
     read_subscription,
 )
-from headrace.core.groups.targets import RequestRefused, TopicCatalog
+from headrace.core.groups.targets import GroupRequestRefused, TopicCatalog
 from headrace.model.errors import ErrorCode
 
 _NONE = ErrorCode.NONE
@@ -55,7 +55,7 @@ class ClassicMembers:
     # Join
 
     def join(self, group: ConsumerGroup, command: Join, out: Effects, now: Now) -> JoinResult:
-        """Add or update a classic member. Raises RequestRefused before anything changes."""
+        """Add or update a classic member. Raises GroupRequestRefused before anything changes."""
         subscription = self._checked_subscription(group, command)
         if command.member_id == NO_MEMBER and command.instance_id is None and command.member_id_required:
             return JoinResult(ErrorCode.MEMBER_ID_REQUIRED, command.new_member_id)
@@ -87,7 +87,7 @@ class ClassicMembers:
     def _checked_subscription(self, group: ConsumerGroup, command: Join) -> ConsumerSubscription:
         settings = self._settings
         if not settings.session_timeout_ms_min <= command.session_timeout_ms <= settings.session_timeout_ms_max:
-            raise RequestRefused(
+            raise GroupRequestRefused(
                 ErrorCode.INVALID_SESSION_TIMEOUT, "the session timeout is outside of the broker's limits"
             )
         offered_bytes = sum(len(name) + len(metadata) for name, metadata in command.protocols)
@@ -95,14 +95,14 @@ class ClassicMembers:
         if (not known and len(group.members) >= settings.consumer_members_max) or (
             group.classic_bytes + offered_bytes > GROUP_BYTES_MAX
         ):
-            raise RequestRefused(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group is full")
+            raise GroupRequestRefused(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group is full")
         subscription = None
         if command.protocol_type == CONSUMER_PROTOCOL_TYPE and 0 < len(command.protocols) <= PROTOCOLS_PER_MEMBER_MAX:
             subscription = read_subscription(command.protocols[0][1])
         if subscription is None or not group.supports_classic_protocols([name for name, _ in command.protocols]):
-            raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the group supports none of the protocols")
+            raise GroupRequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the group supports none of the protocols")
         if len(subscription.topics) > SUBSCRIBED_TOPICS_MAX:
-            raise RequestRefused(
+            raise GroupRequestRefused(
                 ErrorCode.INVALID_REQUEST, f"a subscription can name at most {SUBSCRIBED_TOPICS_MAX} topics"
             )
         return subscription
@@ -114,9 +114,9 @@ class ClassicMembers:
         known = group.members.get(group.static_members.get(command.instance_id, NO_MEMBER))
         if command.member_id != NO_MEMBER:
             if known is None:
-                raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, "the group has no member with this instance id")
+                raise GroupRequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, "the group has no member with this instance id")
             if known.member_id != command.member_id:
-                raise RequestRefused(ErrorCode.FENCED_INSTANCE_ID, "a newer member uses this instance id")
+                raise GroupRequestRefused(ErrorCode.FENCED_INSTANCE_ID, "a newer member uses this instance id")
         return known
 
     # Sync and heartbeats
@@ -127,10 +127,10 @@ class ClassicMembers:
         assert classic is not None
         protocol, metadata = classic.protocols[0]
         if command.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or command.protocol not in (None, protocol):
-            raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the member joined with another protocol")
+            raise GroupRequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the member joined with another protocol")
         if group.epoch > member.current.epoch and member.current.state != MemberState.UNREVOKED:
             self._expect_join(group, member, now)
-            raise RequestRefused(_REBALANCE_IN_PROGRESS, "the group is rebalancing")
+            raise GroupRequestRefused(_REBALANCE_IN_PROGRESS, "the group is rebalancing")
         self._deadlines.drop(GroupDeadline(DeadlineKind.SYNC, group.group_id, member.member_id))
         self._extend_session(group, member, now)
         subscription = read_subscription(metadata)
@@ -158,7 +158,7 @@ class ClassicMembers:
     def _member(self, group: ConsumerGroup, command: MemberClaim) -> ConsumerGroupMember:
         member = self._classic_member(group, LeavingMember(command.member_id, command.instance_id))
         if member.current.epoch != command.generation:
-            raise RequestRefused(
+            raise GroupRequestRefused(
                 ErrorCode.ILLEGAL_GENERATION, f"the generation of the member is {member.current.epoch}"
             )
         return member
@@ -168,11 +168,11 @@ class ClassicMembers:
         if claim.instance_id is not None:
             known = group.static_members.get(claim.instance_id)
             if known is not None and known != member_id:
-                raise RequestRefused(ErrorCode.FENCED_INSTANCE_ID, "a newer member uses this instance id")
+                raise GroupRequestRefused(ErrorCode.FENCED_INSTANCE_ID, "a newer member uses this instance id")
             member_id = known or NO_MEMBER
         member = group.members.get(member_id)
         if member is None or member.subscription.classic is None:
-            raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, "the group has no such classic member")
+            raise GroupRequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, "the group has no such classic member")
         return member
 
     def _extend_session(self, group: ConsumerGroup, member: ConsumerGroupMember, now: Now) -> None:
@@ -201,7 +201,7 @@ class ClassicMembers:
             try:
                 self._consumer.remove(group, self._leaving_member(group, each).member_id, out)
                 results.append(LeaveResult(*each, _NONE))
-            except RequestRefused as refusal:
+            except GroupRequestRefused as refusal:
                 results.append(LeaveResult(*each, refusal.error))
         if len(group.members) < members_before:
             out.write(EpochRecord(group.group_id, group.epoch + 1))
@@ -214,9 +214,9 @@ class ClassicMembers:
         else:
             member = group.members.get(group.static_members.get(leaving.instance_id, NO_MEMBER))
             if member is not None and leaving.member_id not in (NO_MEMBER, member.member_id):
-                raise RequestRefused(ErrorCode.FENCED_INSTANCE_ID, "a newer member uses this instance id")
+                raise GroupRequestRefused(ErrorCode.FENCED_INSTANCE_ID, "a newer member uses this instance id")
         if member is None:
-            raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, "the member is not in the group")
+            raise GroupRequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, "the member is not in the group")
         return member
 
 

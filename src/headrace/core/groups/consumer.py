@@ -38,7 +38,7 @@ from headrace.core.groups.settings import (
     GroupCoordinatorSettings,
 )
 from headrace.core.groups.targets import (
-    RequestRefused,
+    GroupRequestRefused,
     TopicCatalog,
     find_matches,
     is_small,
@@ -66,7 +66,7 @@ class ConsumerProtocol:
     def heartbeat(
         self, group: ConsumerGroup, command: ConsumerHeartbeat, out: Effects, now: Now
     ) -> ConsumerHeartbeatResult:
-        """Process the heartbeat of a member that does not leave. Raises RequestRefused before anything changes."""
+        """Process the heartbeat of a member that does not leave. Raises GroupRequestRefused before anything changes."""
         member = self._member(group, command)
         wanted = self._wanted(member, command)
         before = INITIAL_ASSIGNMENT if member is None else member.current
@@ -88,12 +88,12 @@ class ConsumerProtocol:
         )
 
     def check_first_member(self, command: ConsumerHeartbeat, classic_members: int) -> None:
-        """Raise RequestRefused if the member cannot join a new group, or a group of this many classic members."""
+        """Raise GroupRequestRefused if the member cannot join a new group, or a group of this many classic members."""
         wanted = self._wanted(None, command)
         if wanted.regex is not None:
             topics_matching(wanted.regex, self.topics)
         if classic_members >= self._settings.consumer_members_max:
-            raise RequestRefused(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group is full")
+            raise GroupRequestRefused(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group is full")
 
     def advance(
         self,
@@ -160,17 +160,19 @@ class ConsumerProtocol:
             known = group.members.get(group.static_members.get(command.instance_id, ""))
             if known is not None and known.member_id != command.member_id:
                 if not joins:
-                    raise RequestRefused(ErrorCode.FENCED_INSTANCE_ID, "a newer member uses this instance id")
+                    raise GroupRequestRefused(ErrorCode.FENCED_INSTANCE_ID, "a newer member uses this instance id")
                 if known.current.epoch != LEFT_STATIC_EPOCH and known.subscription.classic is None:
-                    raise RequestRefused(ErrorCode.UNRELEASED_INSTANCE_ID, "another member still uses this instance id")
+                    raise GroupRequestRefused(
+                        ErrorCode.UNRELEASED_INSTANCE_ID, "another member still uses this instance id"
+                    )
                 return known
         else:
             known = group.members.get(command.member_id)
         if known is None:
             if not joins:
-                raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, "the member is not in the group")
+                raise GroupRequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, "the member is not in the group")
             if len(group.members) >= self._settings.consumer_members_max:
-                raise RequestRefused(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group is full")
+                raise GroupRequestRefused(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group is full")
             return None
         if not joins:
             self._check_epoch(known.current, command)
@@ -185,20 +187,22 @@ class ConsumerProtocol:
         owns_only_assigned = command.owned is not None and set(command.owned) <= set(current.assigned)
         response_lost = command.epoch == current.previous_epoch and owns_only_assigned
         if command.epoch > current.epoch or not response_lost:
-            raise RequestRefused(ErrorCode.FENCED_MEMBER_EPOCH, f"the member epoch is {current.epoch}")
+            raise GroupRequestRefused(ErrorCode.FENCED_MEMBER_EPOCH, f"the member epoch is {current.epoch}")
 
     def _wanted(self, member: ConsumerGroupMember | None, command: ConsumerHeartbeat) -> MemberSubscription:
         before = None if member is None else member.subscription
         topics, regex = command.topics, command.regex
         if before is None and topics is None and regex is None:
-            raise RequestRefused(ErrorCode.INVALID_REQUEST, "a joining member must name topics or a regular expression")
+            raise GroupRequestRefused(
+                ErrorCode.INVALID_REQUEST, "a joining member must name topics or a regular expression"
+            )
         if topics is not None and len(topics) > SUBSCRIBED_TOPICS_MAX:
-            raise RequestRefused(
+            raise GroupRequestRefused(
                 ErrorCode.INVALID_REQUEST, f"a subscription can name at most {SUBSCRIBED_TOPICS_MAX} topics"
             )
         if command.assignor is not None and command.assignor not in self._settings.consumer_assignors:
             known = ", ".join(self._settings.consumer_assignors)
-            raise RequestRefused(ErrorCode.UNSUPPORTED_ASSIGNOR, f"the broker supports the assignors {known}")
+            raise GroupRequestRefused(ErrorCode.UNSUPPORTED_ASSIGNOR, f"the broker supports the assignors {known}")
         timeout_ms = command.rebalance_timeout_ms
         return MemberSubscription(
             command.instance_id if before is None else before.instance_id,
@@ -240,10 +244,10 @@ class ConsumerProtocol:
         if command.instance_id is not None:
             known = group.static_members.get(command.instance_id)
             if known is not None and known != command.member_id:
-                raise RequestRefused(ErrorCode.FENCED_INSTANCE_ID, "a newer member uses this instance id")
+                raise GroupRequestRefused(ErrorCode.FENCED_INSTANCE_ID, "a newer member uses this instance id")
             member = None if known is None else member  # a member leaves temporarily only under its own instance id
         if member is None:
-            raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, "the member is not in the group")
+            raise GroupRequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, "the member is not in the group")
         return member
 
     def leave_temporarily(self, group: ConsumerGroup, member: ConsumerGroupMember, out: Effects) -> None:

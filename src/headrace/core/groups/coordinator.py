@@ -44,7 +44,7 @@ from headrace.core.groups.records import GroupRecord, OffsetRecord, Record
 from headrace.core.groups.settings import DEADLINES_PER_TURN, GroupCoordinatorSettings
 from headrace.core.groups.states import GroupEvent, GroupState
 from headrace.core.groups.tables import Effects, GroupDecision, GroupTables
-from headrace.core.groups.targets import RequestRefused, TopicCatalog
+from headrace.core.groups.targets import GroupRequestRefused, TopicCatalog
 from headrace.model.errors import ErrorCode
 
 _NONE = ErrorCode.NONE
@@ -126,7 +126,7 @@ class GroupCoordinator:
             else:
                 group = self._consumer_group(command, out, now)
                 result = self._consumer.heartbeat(group, command, out, now)
-        except RequestRefused as refusal:
+        except GroupRequestRefused as refusal:
             result = ConsumerHeartbeatResult(refusal.error, refusal.message)
         out.respond(ticket, result)
         return out.decision()
@@ -137,19 +137,19 @@ class GroupCoordinator:
         if group is not None:
             return group
         if command.epoch != JOINING_EPOCH:
-            raise RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {command.group} does not exist")
+            raise GroupRequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {command.group} does not exist")
         classic = self.tables.classic_groups.get(command.group)
         self._consumer.check_first_member(command, 0 if classic is None else len(classic.members))
         if classic is not None:
             self._upgrade(classic, out, now)
         elif self.tables.group_count >= self.settings.groups_max:
-            raise RequestRefused(ErrorCode.GROUP_MAX_SIZE_REACHED, "the coordinator has too many groups")
+            raise GroupRequestRefused(ErrorCode.GROUP_MAX_SIZE_REACHED, "the coordinator has too many groups")
         return self.tables.consumer_groups.setdefault(command.group, ConsumerGroup(command.group))
 
     def _leave_consumer_group(self, command: ConsumerHeartbeat, out: Effects, now: Now) -> ConsumerHeartbeatResult:
         group = self.tables.consumer_groups.get(command.group)
         if group is None:
-            raise RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {command.group} does not exist")
+            raise GroupRequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {command.group} does not exist")
         member = self._consumer.leaving_member(group, command)
         if command.epoch == LEFT_STATIC_EPOCH:
             self._consumer.leave_temporarily(group, member, out)
@@ -173,7 +173,7 @@ class GroupCoordinator:
         if not is_empty(classic):
             members_max = self.settings.consumer_members_max
             if not can_upgrade(classic, allowed=self.settings.upgrades, members_max=members_max):
-                raise RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, "the group has members of the classic protocol")
+                raise GroupRequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, "the group has members of the classic protocol")
             records = upgrade_records(classic, self._consumer.topics)
         elif classic.recorded is not None:
             records = [GroupRecord(classic.group_id, None)]
@@ -225,7 +225,7 @@ class GroupCoordinator:
         replaced = group.members.get(group.static_members.get(command.instance_id or NO_MEMBER, NO_MEMBER))
         try:
             result = self._classic_members.join(group, command, out, now)
-        except RequestRefused as refusal:
+        except GroupRequestRefused as refusal:
             out.respond(ticket, JoinResult(refusal.error, command.member_id))
             return
         last_replaced = replaced is not None and replaced.subscription.classic is None
@@ -258,7 +258,7 @@ class GroupCoordinator:
         elif consumers is not None:
             try:
                 out.respond(ticket, self._classic_members.sync(consumers, command, now))
-            except RequestRefused as refusal:
+            except GroupRequestRefused as refusal:
                 out.respond(ticket, SyncResult(refusal.error))
         else:
             out.respond(ticket, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
@@ -279,7 +279,7 @@ class GroupCoordinator:
             return ErrorCode.UNKNOWN_MEMBER_ID
         try:
             return self._classic_members.heartbeat(consumers, member, now)
-        except RequestRefused as refusal:
+        except GroupRequestRefused as refusal:
             return refusal.error
 
     def leave(self, command: Leave, ticket: Ticket, now: Now) -> GroupDecision:

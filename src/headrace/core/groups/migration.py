@@ -29,7 +29,7 @@ from headrace.core.groups.subscriptions import (
     assignment_of,
     read_subscription,
 )
-from headrace.core.groups.targets import RequestRefused, TopicCatalog
+from headrace.core.groups.targets import GroupRequestRefused, TopicCatalog
 from headrace.model.errors import ErrorCode
 
 
@@ -37,7 +37,7 @@ def upgrade_records(group: ClassicGroup, topics: TopicCatalog) -> list[Record]:
     """Return records that turn the members of a classic group into classic members of a KIP-848 group.
 
     Each member keeps its assignment. Members that wait for their first generation have none and are left out; the
-    response to their join makes them join the new group. Raises RequestRefused if a subscription or an assignment
+    response to their join makes them join the new group. Raises GroupRequestRefused if a subscription or an assignment
     cannot be parsed.
     """
     taken: set[tuple[bytes, int]] = set()
@@ -61,7 +61,7 @@ def upgrade_records(group: ClassicGroup, topics: TopicCatalog) -> list[Record]:
 def _subscription(group: ClassicGroup, member: ClassicGroupMember) -> MemberSubscription:
     subscription = read_subscription(member.metadata_for(group.protocol))
     if subscription is None:
-        raise RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, "a subscription of the classic group cannot be parsed")
+        raise GroupRequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, "a subscription of the classic group cannot be parsed")
     return MemberSubscription(
         member.instance_id,
         subscription.rack_id,
@@ -84,7 +84,7 @@ def _assigned(member: ClassicGroupMember, topics: TopicCatalog, taken: set[tuple
     """Return the assignment of a member without deleted topics, and without partitions that another member has."""
     assigned = assigned_partitions(member.assignment) if member.assignment else ()
     if assigned is None:
-        raise RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, "an assignment of the classic group cannot be parsed")
+        raise GroupRequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, "an assignment of the classic group cannot be parsed")
     found = []
     for topic, partition in assigned:
         known = topics.find(topic)

@@ -33,7 +33,7 @@ class TopicCatalog(Protocol):
         """Return the topics that a regular expression may match: all, including internal topics, as in Kafka."""
 
 
-class RequestRefused(Exception):
+class GroupRequestRefused(Exception):
     """The coordinator refuses a request; the response carries the error and the message."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
@@ -46,7 +46,7 @@ def topics_matching(regex: str, topics: TopicCatalog) -> tuple[str, ...]:
     try:
         return TopicPattern(regex).matching(topics.names())
     except PatternRefused as refusal:
-        raise RequestRefused(ErrorCode.INVALID_REGULAR_EXPRESSION, str(refusal)) from None
+        raise GroupRequestRefused(ErrorCode.INVALID_REGULAR_EXPRESSION, str(refusal)) from None
 
 
 def find_matches(group: ConsumerGroup, wanted: MemberSubscription, topics: TopicCatalog) -> bool:
