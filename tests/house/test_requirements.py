@@ -21,7 +21,7 @@ def bare_name(requirement: str) -> str:
     return match[0].lower()
 
 
-@pytest.mark.parametrize("name", ["core", "spark", "dev"])
+@pytest.mark.parametrize("name", ["core", "spark", "dev", "docs"])
 def test_every_pin_has_a_hash_and_no_registry_is_named(name: str) -> None:
     text = (ROOT / "requirements" / f"{name}.txt").read_text()
     assert "://" not in text
