@@ -27,7 +27,7 @@ WRONG = [
     ("SELECT f(a,) FROM input", 0, "comma too many before )"),
     ("SELECT a FROM input;\nSELECT b", 1, "only one query"),
     ("SELECT a\nFROM inpt", 1, 'did you mean "input"?'),
-    ("SELECT a FROM input\nJOIN other", 1, 'no view "other"'),
+    ("SELECT a FROM input\nJOIN other", 1, 'the view "other" does not exist'),
     ("SELECT 1", 0, "reads none of its sources: input"),
 ]
 
@@ -76,7 +76,7 @@ def test_schemas_are_read(text: str, ddl: str) -> None:
         ("id MAP<INT>", "needs two types"),
         ("id DECIMAL(1", '"\\)" is missing'),
         ("id STRING NOT", "write NOT NULL"),
-        ("a INT, A INT", "is there twice"),
+        ("a INT, A INT", "is defined twice"),
         ("a INT; b INT", "this is not a schema at"),
         ("a " + "ARRAY<" * 30 + "INT" + ">" * 30, "nested deeper"),
     ],

@@ -32,11 +32,11 @@ def _of_flow(project: Project, lines: Sequence[str]) -> Problem | None:
         if found is None or error is None:
             continue
         name = found["flow"].rpartition(".")[2].strip("`")
-        text = f'"{name}": {_clean(_STREAM.sub("", error["failure_reason"]))}'
+        text = f'"{name}": {_clean(_STREAM.sub("", error["said"]))}'
         place = project.places.get(name)
         if place is None:
             return Problem(project.file, 0, text)
-        in_sql = _SQL_LINE.search(error["failure_reason"]) if place.file.suffix == ".sql" else None
+        in_sql = _SQL_LINE.search(error["said"]) if place.file.suffix == ".sql" else None
         line = place.line if in_sql is None else _file_line(place.file, place.line, int(in_sql["line"]))
         return Problem(place.file, line, text)
     return None
