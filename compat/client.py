@@ -1,4 +1,4 @@
-"""What the cases ask of a client: one vocabulary that every adapter translates into its client's own calls."""
+"""The interface that the cases use: one vocabulary that every adapter translates into its client's own calls."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -8,26 +8,30 @@ from enum import StrEnum
 from headrace.model.errors import ErrorCode
 
 REQUEST_TIMEOUT_S = 60.0
-"""How long any single call of a client may take before its case fails."""
+"""Time limit of any single call of a client before its case fails."""
 
 UNKNOWN_TOPIC_MS = 5_000
-"""How long a producer goes on asking for a topic that the broker does not know; a busy disk takes long to make one."""
+"""Time for which a producer keeps asking for a topic that the broker does not know; a busy disk takes long to create
+one.
+"""
 
 READ_TIMEOUT_S = 60.0
 LONG_POLL_MS = 20_000
-"""How long the broker may hold a fetch that finds nothing; a case that waits as long has found a fetch nobody woke."""
+"""Time for which the broker may hold an empty fetch; a case that waits this long has found a fetch that was not
+woken.
+"""
 
 FETCH_BYTES_MAX = 8 << 20
 REQUEST_BYTES_MAX = 8 << 20
 LINGER_MS = 20
-"""Long enough that what a case sends at once travels in few batches."""
+"""Long enough that records sent at once travel in few batches."""
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 NO_OFFSET = -1
 
 
 class Feature(StrEnum):
-    """What a client may or may not have; a case that needs what is missing is not run with it."""
+    """A capability that a client may lack; cases that need it are then skipped."""
 
     TOPICS = "creates and deletes topics"
     VALIDATE_ONLY = "asks whether a topic could be created"
@@ -97,7 +101,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """How a producer is set up; equal ones may share one."""
+    """The settings of a producer; equal ones may share one."""
 
     acks: int = -1
     compression: str = "none"
@@ -138,7 +142,7 @@ class Reader(ABC):
 
     @abstractmethod
     def read(self, count: int, timeout_s: float = READ_TIMEOUT_S) -> list[Received]:
-        """So many records, or fewer when the time is up."""
+        """Return this many records, or fewer when the time is up."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -177,7 +181,7 @@ class Client(ABC):
         raise NotImplementedError
 
     def partitions_by_pages(self, topic: str, page: int) -> list[int]:
-        """By DescribeTopicPartitions, so many partitions at a time."""
+        """Describe partitions by DescribeTopicPartitions, this many at a time."""
         raise NotImplementedError
 
     def grow_topic(self, topic: str, partitions: int) -> None:

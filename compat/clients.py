@@ -1,4 +1,4 @@
-"""Which clients, and which of their releases, are run against the broker."""
+"""The clients, and their releases, that are run against the broker."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from compat.adapters import kcat
 from compat.environments import BRIDGE, Missing, java_classpath, python_with
 
 LIBRARIES = ("lz4", "python-snappy", "zstandard")
-"""What kafka-python needs to compress; it loads them when they are there."""
+"""Libraries that kafka-python needs to compress; it loads them if they are installed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +19,9 @@ class Release:
     """The interpreter to run it with; raises Missing where this machine cannot have it."""
     classpath: Callable[[], str] = lambda: ""
     note: str = ""
-    """What is known of its failures."""
+    """A note on its known failures."""
     fails: tuple[str, ...] = ()
-    """Cases that it fails, or may fail, with Apache Kafka as well; any other failure is ours."""
+    """Cases that it fails, or may fail, with Apache Kafka as well; any other failure is Headrace's."""
 
     @property
     def title(self) -> str:

@@ -125,7 +125,7 @@ def run_release(release: Release, strict: Broker, lenient: Broker) -> Column:
 
 @contextmanager
 def brokers(*, kafka: bool) -> Iterator[tuple[Broker, Broker]]:
-    """One that knows only the topics it was told of, and one that makes those its clients name."""
+    """Start one broker with fixed topics, and one that creates topics that its clients name."""
     if kafka:
         with apache_kafka(STRICT) as strict_kafka, apache_kafka({}) as lenient_kafka:
             yield strict_kafka, lenient_kafka
@@ -135,7 +135,7 @@ def brokers(*, kafka: bool) -> Iterator[tuple[Broker, Broker]]:
 
 
 def run_releases(only: str, *, kafka: bool) -> tuple[list[Column], dict[str, str]]:
-    """What came out, and what could not be run here and why."""
+    """Return the outcomes, and the releases that could not be run here with the reason."""
     columns: list[Column] = []
     missing: dict[str, str] = {}
     with brokers(kafka=kafka) as (strict, lenient):

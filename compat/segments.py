@@ -32,7 +32,7 @@ ROUNDS = 3
 RECORDS_PER_ROUND = 200
 COMPLAINTS = ("mismatch", "Exception", "not sorted", "out of order", "Non-consecutive", "isvalid: false")
 TOOL_ARTEFACT = re.compile(r"Non-consecutive offsets in \S+\n\s+-1 is followed by \d+\n?")
-"""What the tool says of every segment that does not begin at offset 0, Kafka's own too: it starts counting at -1."""
+"""The tool's message for every segment that does not begin at offset 0, Kafka's own too: it starts counting at -1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,12 +39,12 @@ Report = Callable[[int], None]
 
 
 class DemoFailure(Exception):
-    """What went wrong, in words for the person who typed `make demo`."""
+    """An error message for the user of `make demo`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a process has used so far; zeros where the system has no /proc."""
+    """Resources that a process has used so far; zeros where the system has no /proc."""
 
     cpu_seconds: float = 0.0
     memory_mb: float = 0.0
@@ -66,7 +66,7 @@ def cost_of(pid: int) -> Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leg:
-    """One direction of the trip: how long it took, how much of the broker, and one checksum per partition."""
+    """One direction of the trip: its time, the broker's share of it, and one checksum per partition."""
 
     name: str
     seconds: float
@@ -76,7 +76,7 @@ class Leg:
 
 @contextmanager
 def running_broker(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A broker process on a free loopback port, stopped by its process id at the end."""
+    """Run a broker process on a free loopback port; it is stopped by its process id at the end."""
     command = [str(Path(sys.executable).with_name("headrace")), "broker", "--listen", "127.0.0.1:0"]
     for setting in demo_group.BROKER_SETTINGS:
         command += ["--set", setting]
@@ -130,7 +130,7 @@ def send(bootstrap: str, topic: str, count: int, report: Report) -> tuple[int, .
 
 
 def read_back(bootstrap: str, topic: str, count: int, report: Report) -> tuple[int, ...]:
-    """Read every partition from its beginning until `count` messages have come."""
+    """Read every partition from its beginning until `count` messages have arrived."""
     checksums = [0] * PARTITIONS
     received = reported = 0
     with Consumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
@@ -197,7 +197,7 @@ def read_as_group(bootstrap: str, report: Report) -> Table:
 
 
 def show(console: Console, folder: Path, count: int) -> None:
-    # `make demo` says when it began, so that setting up the environment counts.
+    # `make demo` passes its start time, so that setting up the environment counts.
     began = float(os.environ.get("DEMO_BEGAN", time.time()))
     counted = ", package installation included" if "DEMO_BEGAN" in os.environ else ""
     with running_broker(folder) as (broker, bootstrap):
@@ -236,7 +236,7 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=MESSAGES_DEFAULT, metavar="N")
     count: int = parser.parse_args().messages
     console = Console()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the broker is stopped whoever ends the demo
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the broker is stopped however the demo ends
     try:
         with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
             show(console, Path(folder), count)

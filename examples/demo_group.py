@@ -1,6 +1,6 @@
-"""A group of three consumers shares a topic; one is killed, and the others go on with its partitions.
+"""A group of three consumers shares a topic; one is killed, and the others take over its partitions.
 
-Run with arguments, this file is one member: it reads, says what it read, and commits, until it is stopped.
+Run with arguments, this file is one member: it reads, prints what it read, and commits, until it is stopped.
 """
 
 import os
@@ -22,7 +22,7 @@ from headrace.client.errors import BrokerError
 MEMBERS = 3
 VICTIM = 1
 GROUP = "demo-group"
-SESSION_MS = 2_000  # after so much silence a member is dead
+SESSION_MS = 2_000  # after this silence a member is dead
 HEARTBEAT_MS = 300
 POLL_MS = 100
 READ_AT_ONCE = 2_000
@@ -30,20 +30,20 @@ QUIET_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 10
 
 BROKER_SETTINGS = ("group.min.session.timeout.ms=1000", "group.initial.rebalance.delay.ms=500")
-"""So that the demo need not wait: the defaults are Kafka's six and three seconds."""
+"""Shortened, so that the demo need not wait: the defaults are Kafka's six and three seconds."""
 
 
 class GroupFailure(Exception):
-    """What the group did not do, in words for the person who typed `make demo`."""
+    """An error message about the group for the user of `make demo`."""
 
 
 def say(line: str) -> None:
-    """In one piece: a member that is killed leaves no half of a line."""
+    """Print in one piece: a killed member leaves no half of a line."""
     os.write(sys.stdout.fileno(), f"{line}\n".encode())
 
 
 def main(bootstrap: str, topic: str) -> int:
-    """One member. It says what it read, then commits: what one that dies in between has read is read again."""
+    """Run one member. It prints what it read, then commits: records of a member that dies in between are read again."""
     stopped: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: stopped.append(number))
     with Consumer(
@@ -63,7 +63,7 @@ def main(bootstrap: str, topic: str) -> int:
                 read.setdefault(record.partition, []).append(record.offset)
             for partition, offsets in read.items():
                 say(f"read {partition} {offsets[0]} {offsets[-1] + 1}")
-            with suppress(BrokerError):  # the group went on without us: another member reads these again
+            with suppress(BrokerError):  # the group has rebalanced without us: another member reads these again
                 consumer.commit({(topic, partition): offsets[-1] + 1 for partition, offsets in read.items()})
     return 0
 
@@ -72,7 +72,7 @@ Line = tuple["Member", list[str]]
 
 
 class Member:
-    """A process whose lines go into a queue that all of them share."""
+    """A process whose output lines go into a shared queue."""
 
     def __init__(self, bootstrap: str, topic: str, lines: "queue.SimpleQueue[Line]") -> None:
         self.partitions: set[int] = set()
@@ -103,7 +103,7 @@ class Member:
 
 @dataclass(slots=True)
 class Progress:
-    """Which offsets of every partition were read by anybody, and how often in all."""
+    """The offsets of every partition that any member has read, and the total number of reads."""
 
     ends: list[int]
     read_to: list[int]
@@ -134,7 +134,7 @@ class Group:
             member.stop()
 
     def said(self, awaited: str) -> Iterator[tuple[Member, list[int]]]:
-        """What members say of this kind, as it comes."""
+        """Yield lines of this kind from the members, as they arrive."""
         while True:
             try:
                 member, (word, *numbers) = self._lines.get(timeout=QUIET_SECONDS_MAX)
@@ -154,7 +154,7 @@ class Group:
 def run(
     bootstrap: str, topic: str, ends: list[int], send_half: Callable[[], object], report: Callable[[int], None]
 ) -> Table:
-    """Let the group read what is sent in two halves; kill a member when it has read something of the first."""
+    """Let the group read records that are sent in two halves; kill a member when it has read some of the first."""
     progress = Progress(ends, [0] * len(ends))
     killed_at = taken_over_at = 0.0
     with Group(bootstrap, topic) as group:

@@ -48,7 +48,7 @@ Batch = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sum:
-    """Every term is counted where it ends up, none by taking others away."""
+    """Every term is counted where it ends up, none is computed from others."""
 
     sent: int
     """Acknowledged by the broker."""
@@ -98,7 +98,7 @@ class Orders:
 
 
 def demo_definition(folder: Path) -> Pipeline:
-    """With everything it writes to files in `folder`."""
+    """Return the definition, with all its output files in `folder`."""
     pipeline = read_pipeline(PIPELINE_FILE)
     sinks = tuple(
         replace(sink, path=str(folder / sink.path)) if isinstance(sink, ParquetSinkDefinition) else sink
@@ -162,7 +162,7 @@ def _watch(console: Console, orders: Orders, batches: list[Batch], thread: threa
 
 
 def _is_complete(batches: list[Batch], count: int) -> bool:
-    """Everything is read, and no window is open: what closes them is no order and opens none."""
+    """Return whether everything is read and no window is open: the records that close windows are no orders."""
     read = sum(batch["rows"]["read"] for batch in batches)
     return read == count + PARTITIONS and batches[-1]["state_rows"] == 0
 
@@ -208,7 +208,7 @@ def _column(file: Path, name: str) -> list[Any]:
 
 
 def _read_all(bootstrap: str, topic: str) -> list[bytes]:
-    """The values of all committed records."""
+    """Return the values of all committed records."""
     return [record.value for record in read_topic({"bootstrap.servers": bootstrap}, topic)]
 
 
@@ -244,7 +244,7 @@ def country_chart(by_country: Mapping[str, int]) -> Table:
 
 
 def start_spark(folder: Path) -> "SparkSession":
-    """What Java and the workers say goes to a file: on the terminal it would run through the table."""
+    """Send the output of Java and the workers to a file: on the terminal it would interrupt the table."""
     try:
         return started_session("demo", None, {}, folder / LOG_FILE)
     except Failure as failure:

@@ -19,7 +19,7 @@ def _module(name: str) -> Any:
 
 
 def features(name: str) -> frozenset[Feature]:
-    """What the installed release of a client can do; known without a broker."""
+    """Return the features of the installed release of a client; known without a broker."""
     found: frozenset[Feature] = _module(name).features()
     return found
 

@@ -87,7 +87,7 @@ def _properties(values: Mapping[str, object]) -> Any:
 
 
 def _call(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Exceptions that stand for an error code become Failed."""
+    """Call the client; exceptions that stand for an error code become Failed."""
     try:
         return call(*arguments)
     except jpype.JException as thrown:
@@ -387,5 +387,7 @@ class _Reader(Reader):
         return received
 
     def close(self) -> None:
-        """At once: the end of its fetch session would be told after the fetch that the broker still holds."""
+        """Close at once: otherwise the end of its fetch session would wait for the fetch that the broker still
+        holds.
+        """
         self._consumer.close(_seconds(0))

@@ -135,7 +135,9 @@ class Kcat(Client):
     # Records
 
     def send(self, topic: str, messages: Sequence[Message], sending: Sending = Sending()) -> list[int]:  # noqa: B008
-        """What kcat can say only once per call (partition, headers, whether empty is null) makes a call of its own."""
+        """Send records; settings that kcat takes once per call (partition, headers, whether empty is null) need
+        separate calls.
+        """
         ordered = sorted(messages, key=lambda message: message.partition)
         for (partition, headers, keyed, is_null), group in itertools.groupby(ordered, key=_said_once):
             nulls = ("-Z",) if is_null else ()

@@ -1,4 +1,4 @@
-"""What must hold for every client: one function per behaviour, each with a topic of its own."""
+"""Behaviour that must hold for every client: one function per behaviour, each with its own topic."""
 
 from compat.cases.case import Case
 from compat.cases.cluster import CASES as CLUSTER

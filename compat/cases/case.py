@@ -1,4 +1,4 @@
-"""A case: what it is called, what it needs of a client, which topic it gets, and the function that asserts."""
+"""A case: its name, the features it needs, its topic, and the function that asserts."""
 
 import hashlib
 import random
@@ -24,11 +24,11 @@ class Case:
     partitions: int = 1
     configs: Mapping[str, str] = field(default_factory=dict)
     without_topic: bool = False
-    """The topic's name is given, the topic itself is not made."""
+    """The topic's name is given, but the topic is not created."""
     auto_creation: bool = False
     """Runs on a broker that creates the topics its clients name."""
     alone: bool = False
-    """In a process of its own where that is possible: some older clients do not survive it."""
+    """Runs in its own process where possible: some older clients do not survive it."""
 
 
 def now_ms() -> int:
@@ -63,7 +63,7 @@ def assert_same(received: Sequence[Received], sent: Sequence[Message], *, first_
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
-    """Whether it comes true soon: a broker may answer before every client can see what was changed."""
+    """Return whether the condition becomes true soon: a broker may respond before every client can see a change."""
     deadline = time.monotonic() + VISIBLE_S_MAX
     while True:
         try:

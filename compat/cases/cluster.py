@@ -1,4 +1,4 @@
-"""What the broker tells about itself: the cluster, its log directories, who writes."""
+"""Cases about the broker's description of itself: the cluster, its log directories, active producers."""
 
 from compat.cases.case import Case, sample
 from compat.client import Client, Feature, Sending

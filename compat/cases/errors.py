@@ -1,4 +1,4 @@
-"""What is wrong is refused with the code that Kafka gives, and harms nothing."""
+"""Cases about wrong requests: they are refused with Kafka's error code, and harm nothing."""
 
 from compat.cases.case import Case, assert_refused, assert_same, eventually, now_ms
 from compat.client import Client, Feature, Message

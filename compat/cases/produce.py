@@ -1,4 +1,4 @@
-"""What is written is what is read: acks, compressions, sizes, keys, headers, times, nulls, idempotence."""
+"""Cases about written records: acks, compressions, sizes, keys, headers, times, nulls, idempotence."""
 
 from compat.cases.case import Case, CaseFunction, assert_same, now_ms, sample
 from compat.client import COMPRESSIONS, NO_OFFSET, Client, Feature, Message, Sending

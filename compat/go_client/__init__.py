@@ -1,1 +1,1 @@
-"""A program for a Go client, run against the broker: franz-go, which is told of APIs that Kafka has not."""
+"""A program for a Go client, run against the broker: franz-go, with a broker that lists APIs unknown to Kafka."""

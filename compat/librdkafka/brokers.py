@@ -1,4 +1,4 @@
-"""The brokers the tests meet: a fresh Headrace process that tells which requests it got, or Apache Kafka."""
+"""The brokers for the tests: a new Headrace process that reports which requests it got, or Apache Kafka."""
 
 import contextlib
 import re
@@ -21,7 +21,7 @@ AS_SHIPPED = {
     "offsets.topic.num.partitions": "50",
     "transaction.state.log.num.partitions": "50",
 }
-"""What an embedded broker sets otherwise, put back to the defaults of a broker."""
+"""Settings that an embedded broker changes, restored to the defaults of a broker."""
 
 REQUESTS = re.compile(r'^headrace_requests_total\{api="(?P<api>\w+)"\} (?P<count>\d+)', re.MULTILINE)
 FAULTS = re.compile(r"^headrace_handler_failures_total (?P<count>\d+)", re.MULTILINE)
@@ -29,10 +29,10 @@ FAULTS = re.compile(r"^headrace_handler_failures_total (?P<count>\d+)", re.MULTI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """What a broker says of its own life, after a test."""
+    """The report of a broker on its own run, after a test."""
 
     apis: tuple[str, ...]
-    """Those of which it got requests."""
+    """The APIs of which it got requests."""
     trouble: str = ""
 
 

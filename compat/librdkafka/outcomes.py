@@ -1,4 +1,4 @@
-"""What came out of each test, kept in outcomes.json, and held against the allow-list and FINDINGS.md."""
+"""The outcome of each test, kept in outcomes.json and compared with the allow-list and FINDINGS.md."""
 
 import json
 import re
@@ -55,7 +55,7 @@ def explained() -> list[str]:
 
 
 def complaints(pairs: Mapping[str, Pair]) -> Iterator[str]:
-    """Why a run is not good: a test left the allow-list, or one that does not pass has no reason written down."""
+    """Return why a run is not good: a test left the allow-list, or a failing one has no documented reason."""
     must_pass, reasons = set(allowed()), set(explained())
     for key, pair in pairs.items():
         if pair.headrace is None:

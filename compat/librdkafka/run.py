@@ -68,7 +68,7 @@ def witnessed(verdict: Verdict, witness: brokers.Witness, attempt: int) -> Outco
 
 
 def _untouched(batch: Batch) -> bool:
-    """What contacts no broker need not be run with another; it is said of both."""
+    """Note tests that contact no broker: they need not be run with another one and count for both."""
     pairs = stored()
     known = [pairs.get(entry.key, Pair()).headrace for entry in batch.entries]
     if not all(outcome is not None and outcome.result == UNTOUCHED for outcome in known):

@@ -1,4 +1,4 @@
-"""One start of librdkafka's test-runner: its surroundings, its time limit, and what its summary says."""
+"""One start of librdkafka's test-runner: its environment, its time limit, and its summary."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 from compat.librdkafka.suite import Batch
 
 BROKER_VERSION = "4.3.0"
-"""What the runner is told to talk to; by itself it assumes 2.4 and leaves much out."""
+"""The broker version given to the runner; by default it assumes 2.4 and leaves much out."""
 
 TIMEOUT_MULTIPLIER = 2
 """For the runner's own timeouts; librdkafka's makers use the same."""
@@ -77,7 +77,7 @@ def _environment(batch: Batch, surroundings: Surroundings, conf: Path, bootstrap
 
 
 def _run(batch: Batch, tests: Path, environment: Mapping[str, str], output: Path) -> str:
-    """How the run ended, if not well; a run that takes too long is killed with all it started."""
+    """Return how the run failed, if it did; a run that takes too long is killed with all its processes."""
     with output.open("wb") as file:
         process = subprocess.Popen(
             ["./test-runner", "-p1", batch.choice],

@@ -1,4 +1,4 @@
-"""Which of librdkafka's tests are run, what each checks, and how it wants to be run."""
+"""The selection of librdkafka's tests, what each checks, and how it is run."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What one start of the runner runs: it chooses by number and by kind, no finer."""
+    """The tests of one start of the runner: it selects by number and by kind, no finer."""
 
     number: str
     choice: str

@@ -1,4 +1,4 @@
-"""What came out of each test, kept in outcomes.json, and the part of docs/compatibility.md made from it."""
+"""The outcome of each test, kept in outcomes.json, and the part of docs/compatibility.md made from it."""
 
 import json
 import re

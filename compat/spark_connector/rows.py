@@ -25,7 +25,7 @@ FORMATS = ("kafka", "headrace")
 
 
 class Formats(NamedTuple):
-    """What each of the two gave."""
+    """The rows of each of the two formats."""
 
     kafka: Any
     headrace: Any

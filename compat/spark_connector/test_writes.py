@@ -1,4 +1,4 @@
-"""What the connector writes is in the topic as it should be, and where this project's sink would put it."""
+"""The connector's records are in the topic as they should be, and where this project's sink would put them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

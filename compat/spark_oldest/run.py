@@ -1,4 +1,4 @@
-"""Runs the tests of Spark's source and sink with the oldest release of PySpark that is allowed."""
+"""Run the tests of Spark's source and sink with the oldest release of PySpark that is allowed."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import tomllib
 from compat.environments import ROOT, Missing, python_with
 
 OLDEST = "4.2.0"
-"""What pyproject.toml allows from on."""
+"""The lowest version that pyproject.toml allows."""
 
 TESTS = ("source", "sink", "tables", "kills/test_kills.py")
 TESTS_S_MAX = 1_800
@@ -18,7 +18,7 @@ EXTRAS = ("spark", "delta")
 
 
 def requirements() -> list[str]:
-    """What a user of that release installs, and what the tests need beside it."""
+    """Return what a user of that release installs, and what the tests need beside it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = [each for name in EXTRAS for each in project["optional-dependencies"][name]]
     others = [each for each in (*project["dependencies"], *extras) if not re.match(r"pyspark\b|headrace\b", each)]

@@ -1,4 +1,4 @@
-"""How a program that uses the client is tested: against a real broker, which the fixture starts and removes."""
+"""Test a program that uses the client against a real broker, which the fixture starts and removes."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ WAIT_MS = 10_000
 
 
 def count_orders(bootstrap_servers: str, topic: str) -> Counter[str]:
-    """The program: how many of each item were ordered, up to the end of the topic as it is now."""
+    """The program: count the orders of each item, up to the current end of the topic."""
     counted: Counter[str] = Counter()
     with Consumer(
         topic,
