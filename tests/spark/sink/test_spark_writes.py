@@ -198,7 +198,7 @@ def test_tables_take_every_row_of_a_stream_once(spark: "SparkSession", kind: str
     [
         ({"topic": ""}, 'option "topic" is empty'),
         ({}, "no topic: set the option topic, or give the rows a column `topic`"),
-        ({"topic": "t", "delivery": "maybe"}, 'option "delivery" must be one of exactly-once, at-least-once'),
+        ({"topic": "t", "delivery": "maybe"}, 'option "delivery" is one of exactly-once, at-least-once'),
         ({"topics": "t"}, 'unknown option "topics" of format "headrace": did you mean "topic"?'),
         ({"topic": "t", "kafka.acks": "1", "delivery": "exactly-once"}, "writing exactly once needs kafka.acks=all"),
     ],
