@@ -10,15 +10,19 @@ import tomllib
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import click
 
+from headrace.broker.api import describe_transactions, find_coordinator
 from headrace.broker.api.registry import SERVED
+from headrace.broker.produce import record_hold, transaction_hold
 from headrace.cli.main import cli
 from headrace.core.groups.states import TRANSITIONS as GROUP_TRANSITIONS
 from headrace.core.groups.states import GroupState
 from headrace.core.raft.roles import TRANSITIONS, Role
+from headrace.core.transactions import settings
 from headrace.core.transactions.states import PRECEDING, TransactionState
 from headrace.model import limits
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable, ConfigType
@@ -33,6 +37,17 @@ UNITS = {
     "ms": ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")),
     "bytes": ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")),
 }
+LIMITS: dict[str, tuple[tuple[ModuleType, tuple[str, ...]], ...]] = {
+    "Requests and the loop": ((limits, ()),),
+    "Transactions and batch commits": ((settings, ()),),
+    "Single APIs": (
+        (record_hold, ("RECORDS_HELD_BYTES_MAX",)),
+        (transaction_hold, ("TRANSACTIONS_HELD_BYTES_MAX",)),
+        (find_coordinator, ("FIND_COORDINATOR_KEYS_MAX",)),
+        (describe_transactions, ("DESCRIBE_TRANSACTIONS_IDS_MAX",)),
+    ),
+}
+"""The sections of the limits page: modules, and which of their constants; an empty tuple means all of them."""
 NOTE = "<!-- Written by `make docs` from the tables in the code. Change those, not this page. -->"
 
 
@@ -41,7 +56,12 @@ def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[st
     yield f"| {' | '.join(headings)} |"
     yield f"|{'---|' * len(headings)}"
     for row in rows:
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+        yield f"| {' | '.join(in_one_line(cell) for cell in row)} |"
+
+
+def in_one_line(cell: str) -> str:
+    """Return the text as a cell of a table, which a line break or a bar would end."""
+    return " ".join(cell.split()).replace("|", r"\|")
 
 
 def in_words(name: str, value: object) -> str:
@@ -192,19 +212,27 @@ def metrics_page() -> Iterator[str]:
 def limits_page() -> Iterator[str]:
     yield "# Limits reference"
     yield ""
-    yield "Bounds that no configuration key sets, from `model/limits.py`; those that can be set are in"
+    yield "Bounds that no configuration key sets; those that can be set are in"
     yield "[the configuration reference](configuration.md#brokers)."
-    yield ""
-    body = ast.parse(inspect.getsource(limits)).body
-    rows = []
+    for heading, sources in LIMITS.items():
+        yield ""
+        yield f"## {heading}"
+        yield ""
+        yield from table(("name", "value", "meaning"), (row for source in sources for row in limit_rows(*source)))
+
+
+def limit_rows(module: ModuleType, only: tuple[str, ...] = ()) -> Iterator[tuple[str, str, str]]:
+    """Yield name, value and meaning of the constants of a module: those in `only`, or all of them."""
+    body = ast.parse(inspect.getsource(module)).body
     for statement, following in zip(body, [*body[1:], None], strict=True):
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             name = statement.targets[0].id
-            said = following.value if isinstance(following, ast.Expr) else None
-            meaning = inspect.cleandoc(str(said.value)) if isinstance(said, ast.Constant) else ""
-            value = getattr(limits, name)
-            rows.append((f"`{name}`", f"{value:,}{in_words(name.lower().replace('_', '.'), value)}", meaning))
-    yield from table(("name", "value", "meaning"), rows)
+            if only and name not in only:
+                continue
+            docstring = following.value if isinstance(following, ast.Expr) else None
+            meaning = str(docstring.value) if isinstance(docstring, ast.Constant) else ""
+            value = getattr(module, name)
+            yield f"`{name}`", f"{value:,}{in_words(name.lower().replace('_', '.'), value)}", meaning
 
 
 PAGES: dict[str, Callable[[], Iterator[str]]] = {

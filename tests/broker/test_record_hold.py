@@ -184,7 +184,7 @@ def test_a_stop_waits_for_what_is_being_opened(broker):
 def test_above_the_limits_requests_are_refused_for_now_and_none_gets_ahead(broker, monkeypatch):
     client = broker.client()
     first = large(client, producer_id=5, producer_epoch=0, base_sequence=0)
-    monkeypatch.setattr(record_hold, "HELD_BYTES_MAX", len(first) - 1)
+    monkeypatch.setattr(record_hold, "RECORDS_HELD_BYTES_MAX", len(first) - 1)
     assert client.produce_error("t", 0, first) == E.NOT_ENOUGH_REPLICAS
     second = client.batch(b"v", key=b"k", producer_id=5, producer_epoch=0, base_sequence=1)
     assert client.produce_error("t", 0, second) == E.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -306,7 +306,7 @@ def test_of_one_request_as_much_is_taken_as_there_is_room_for_and_the_rest_comes
     sets = [(at, plain_batch(client, 0, Random(at).randbytes(TO_HELPER))) for at in range(3)]
     asked = client.send(ApiKey.PRODUCE, 9, produce_request([("packed", sets)]))
     packing.run_until(lambda: is_opening(packing))
-    monkeypatch.setattr(record_hold, "HELD_BYTES_MAX", TO_HELPER * 3 // 2)
+    monkeypatch.setattr(record_hold, "RECORDS_HELD_BYTES_MAX", TO_HELPER * 3 // 2)
     packing.machine.spawner.release()
     answers = [answer.error_code for answer in client.wait(asked).responses[0].partition_responses]
     assert answers == [E.NONE, E.NONE, E.NOT_ENOUGH_REPLICAS]

@@ -336,7 +336,7 @@ def test_a_recognised_request_of_the_next_transaction_is_checked_again(broker):
 
 
 def test_too_much_that_waits_is_refused_for_now(broker, monkeypatch):
-    monkeypatch.setattr(transaction_hold, "HELD_BYTES_MAX", 1000)
+    monkeypatch.setattr(transaction_hold, "TRANSACTIONS_HELD_BYTES_MAX", 1000)
     client = broker.client()
     held = send_one(client, batch(client, 0, b"x" * 500))
     too_much = send_one(client, batch(client, 1, b"x" * 600))

@@ -119,7 +119,7 @@ def compact(
 
 
 def slices(log: PartitionLog, *, max_bytes: int = 1 << 20, begin: int | None = None) -> Iterator[bytes]:
-    """Return the records of fetches from `begin` to the end, each beginning behind the last batch of the one before."""
+    """Yield the records of fetches from `begin` to the end, each beginning behind the last batch of the one before."""
     offset = log.start_offset if begin is None else begin
     while True:
         part = log.read(offset, max_bytes, log.end_offset, True)

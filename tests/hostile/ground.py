@@ -245,7 +245,7 @@ class Ground:
         return Window(self.healthy, rounds, broker_pid=self.broker.process.pid)
 
     def measure_alone(self) -> None:
-        """Return what the healthy client sees without an attack."""
+        """Measure the latency of the healthy client and the number of connections without an attack."""
         window = self.window(ROUNDS_ALONE)
         self.healthy.wait_for(window.began + ROUNDS_ALONE, ATTACK_S_MAX)
         self.alone_p99_ms = percentile(window.latencies_ms, 0.99)

@@ -1,1 +1,1 @@
-"""Data of an earlier release: what the present one reads, and what it refuses."""
+"""Data of a development version before 0.1: parts that the present one reads, and parts that it refuses."""

@@ -48,7 +48,7 @@ def run_once(spark: Any, kind: str, folder: Path, bootstrap: str) -> None:
 
 
 def write(folder: Path) -> None:
-    """Write everything into the folder; this runs with the code of the earlier release."""
+    """Write everything into the folder; this runs with the code of the earlier version."""
     from headrace.spark import session
     from headrace.testing import EmbeddedBroker
 

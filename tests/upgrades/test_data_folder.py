@@ -1,4 +1,4 @@
-"""The broker reads the data folder of the earlier release, whose metadata log has the old name of batch commits."""
+"""The broker reads the data folder of a development version, whose metadata log has the old name of batch commits."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -59,7 +59,7 @@ class Bar:
 
 
 def slices(chosen: Sequence[tuple[int, Campaign]], record: Record) -> Iterator[tuple[int, Campaign, Slice]]:
-    """Return the remaining slices in order: first those that were begun or failed before."""
+    """Yield the remaining slices in order: first those that were begun or failed before."""
     for number, campaign in chosen:
         progress = record.of(campaign.name)
         for part in tuple(progress.open):

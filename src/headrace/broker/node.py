@@ -1,4 +1,4 @@
-"""The composition root: a config and five ports become a node.
+"""Builds a node from a config and five ports.
 
 `Node` is the whole broker on the ports that it is given; calling `turn` again and again runs it. `startup.py` takes a
 new node to the point where it serves, and `process.py` runs one in a process of its own.

@@ -259,7 +259,7 @@ def show(place: Path, count: int, as_json: bool) -> None:
 
 
 def _ends(ends: tuple[Mapping[str, Any] | None, ...]) -> Iterator[str]:
-    """Return the end offsets of the sources; a source that the query reads twice is listed once."""
+    """Yield the end offsets of the sources; a source that the query reads twice is listed once."""
     from headrace.spark.pipelines.checkpoints import offsets_of
 
     told = set()

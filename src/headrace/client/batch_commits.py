@@ -7,7 +7,7 @@ FEATURE = "headrace.batch.version"
 """The finalized feature of clusters that have batch commits."""
 
 FEATURE_BEFORE = "headrace.epoch.version"
-"""The name of the feature in earlier releases; a cluster that has only this one is refused."""
+"""The name of the feature in development versions before 0.1; a cluster that has only this one is refused."""
 
 
 class BatchWriter(NamedTuple):

@@ -106,7 +106,7 @@ class PendingRecords:
         return done
 
     def not_given(self) -> list[ConsumerRecord]:
-        """Yield, in order, all records that the application does not have yet."""
+        """Return, in order, all records that the application does not have yet."""
         left = length_hint(self.left)
         return (self._given[-left:] if left else []) + self._raw[::-1]
 
@@ -151,7 +151,7 @@ class ConsumerParts:
         self._pattern: re.Pattern[str] | None = None
         self._config = config
         self._cluster = cluster
-        self._absences = UnknownTopics(cluster, tell)
+        self._unknown_topics = UnknownTopics(cluster, tell)
         self.core = ConsumerCore(_consumer_settings(config), cluster)
         self.group: GroupCore | None = None
         if config.group_id is not None:
@@ -208,7 +208,7 @@ class ConsumerParts:
 
     def look_for_topics(self, now_ms: float) -> None:
         """Log topics that do not exist, and those that have appeared."""
-        self._absences.look(now_ms)
+        self._unknown_topics.look(now_ms)
 
     def raise_error(self, engine: ClientEngine, now_ms: float, *, needs_topics: bool = False) -> None:
         """Raise an error that ends a wait; with `needs_topics` a missing topic raises regardless of the config.
@@ -224,7 +224,7 @@ class ConsumerParts:
             if lasting is not None:
                 raise lasting
         needs_topics = needs_topics or self._config.unknown_topics == "raise"
-        for topic, error in self._absences.errors(now_ms, UNKNOWN_TOPIC_WAIT_MS):
+        for topic, error in self._unknown_topics.errors(now_ms, UNKNOWN_TOPIC_WAIT_MS):
             is_read = topic in self.topics or any(each.topic == topic for each in self.core.assignment())
             if is_read and (needs_topics if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else error not in RETRIABLE):
                 raise BrokerError(error, f"topic {topic!r} cannot be read")

@@ -88,7 +88,7 @@ def totals(clients: Iterable[Metered]) -> dict[str, dict[Labels, float]]:
 
 
 def lags(clients: Iterable[Metered]) -> Iterator[tuple[Labels, float]]:
-    """Return the lag of each partition being read, where it is known."""
+    """Yield the lag of each partition being read, where it is known."""
     for client in clients:
         of_partitions: Mapping[TopicPartition, int | None] = client.lag() if hasattr(client, "lag") else {}
         for (topic, index), lag in of_partitions.items():

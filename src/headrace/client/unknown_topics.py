@@ -43,7 +43,7 @@ class UnknownTopics:
                 self._say(INFO, f"topic {topic!r} exists now")
 
     def errors(self, now_ms: float, patience_ms: float) -> Iterator[tuple[str, ErrorCode]]:
-        """Return the topics that have had an error for that long, with the error."""
+        """Yield the topics that have had an error for that long, with the error."""
         self.look(now_ms)
         for topic, since_ms in self._since_ms.items():
             if now_ms - since_ms >= patience_ms:

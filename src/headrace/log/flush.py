@@ -109,7 +109,7 @@ class Flusher:
         return found
 
     def return_snapshot(self, snapshot: Snapshot) -> None:
-        """Return a snapshot that could not be written; the next flush retries it."""
+        """Take back a snapshot that could not be written; the next flush retries it."""
         self._snapshots.append(snapshot)
 
     def is_flushed(self, segment: Segment) -> bool:
@@ -301,7 +301,7 @@ class Flusher:
         )
 
     def _dirty_segments(self, *, deep: bool = False) -> Iterator[Segment]:
-        """Return the segments with unsynced bytes, newest first; the indexes of the active one may be left out."""
+        """Yield the segments with unsynced bytes, newest first; the indexes of the active one may be left out."""
         for segment in reversed(self._log.segments):
             is_open = segment in self._sealed or segment.transactions.is_unsynced or not segment.size
             is_open = is_open or (deep and segment is self._log.active)

@@ -126,7 +126,7 @@ class TransactionIndex:
         self.synced()
 
     def since(self, offset: int) -> Iterator[AbortedTransaction]:
-        """Return the entries whose marker is at or above the offset, in order."""
+        """Yield the entries whose marker is at or above the offset, in order."""
         if offset > self.last_offset:
             return  # the common case: most readers are near the end of the log
         place = self._place_of(offset)

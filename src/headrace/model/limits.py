@@ -46,8 +46,10 @@ how long a pipeline of requests can occupy one turn.
 """
 
 REQUEST_BYTES_MAX = 16 << 20
-"""Bytes of a request that is read in full. A larger one is answered with INVALID_REQUEST and skipped. Produce,
-JoinGroup and SyncGroup, which carry mostly opaque bytes, are limited by socket.request.max.bytes alone.
+"""Bytes of a request that is read in full. A larger one is refused once 16 KiB of it have arrived: the broker answers
+INVALID_REQUEST in the format of the API and skips the rest, or closes the connection where the response of that version
+has no error field. Both are logged. Produce, JoinGroup and SyncGroup, which carry mostly opaque bytes, are limited by
+socket.request.max.bytes alone.
 """
 
 REQUEST_BYTES_AT_ONCE_MAX = 128 << 10
@@ -74,6 +76,8 @@ LARGE_REQUESTS_AT_ONCE = 4
 """Requests that are read or executed in slices at the same time; others, and their connections, wait."""
 
 CONNECTIONS_ACCEPTED_PER_TURN_MAX = 16
+"""New connections that one turn accepts; the others wait in the backlog of the listener."""
+
 
 TURN_WORK_MS_MAX = 2.0
 """Time that a turn spends on ready connections and on continued work; the rest waits for the next turn, where it comes
@@ -90,11 +94,17 @@ FETCH_BYTES_AT_ONCE_MAX = 8 << 10
 """A longer request is read, and its session updated, in slices too."""
 
 FETCH_PARTITIONS_MAX = 100_000
+"""Partitions of one Fetch request; a request with more closes the connection."""
+
 METADATA_TOPICS_PER_SLICE = 100
+"""Topics of one Metadata request that are described in one turn; the rest follow in later turns."""
+
 METADATA_BYTES_AT_ONCE_MAX = 8 << 10
 """A longer request for topics is read in slices too."""
 
 METADATA_TOPICS_MAX = 100_000
+"""Topics that one Metadata request may name; a request with more closes the connection."""
+
 COPIED_SLICE_BYTES_MAX = 16 << 10
 """Below this a fetched slice is read and sent with its header in one call, which is cheaper than sendfile."""
 

@@ -8,6 +8,6 @@ class Clock(Protocol):
         """Return the monotonic time, for sessions, deadlines and waits: it never jumps."""
 
     def wall_ms(self) -> int:
-        """Return the wall clock, for timestamps, retention and expiry ages only: it may jump either way (guarantee
-        G10).
+        """Return the wall clock, for timestamps, retention and expiry ages only: it may jump either way ("Clocks" in
+        docs/guarantees.md).
         """

@@ -65,7 +65,10 @@ SPARK_NAMES = (
 KNOWN_NAMES = (*SOURCE_NAMES, *OWN_SOURCE_NAMES, *SINK_NAMES, *SPARK_NAMES)
 
 RENAMED = {"idempotenceEpoch": "idempotenceBatchId"}
-"""Options of earlier releases and their present names. They are refused, since ignoring one could repeat rows."""
+"""Options of development versions before 0.1 and their present names.
+
+They are refused, since ignoring one could repeat rows.
+"""
 
 
 class OptionError(ValueError):
@@ -88,11 +91,11 @@ def check_names(options: Mapping[str, str]) -> None:
 
 
 def refuse_renamed(options: Iterable[str]) -> None:
-    """Refuse the options of earlier releases that have another name now."""
+    """Refuse the options of development versions before 0.1 that have another name now."""
     given = {name.lower() for name in options}
     for before, now in RENAMED.items():
         if before.lower() in given:
-            raise OptionError(f'option "{before}" has another name since this release: write "{now}" instead')
+            raise OptionError(f'option "{before}" was renamed before release 0.1: write "{now}" instead')
 
 
 def refuse_names(options: Iterable[str], foreign: Iterable[str], why: str) -> None:

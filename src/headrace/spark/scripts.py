@@ -12,7 +12,7 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def places(kind: str, program: Path) -> tuple[Path, Path]:
-    """Yield folders for the script, private to this user: the usual one, and a fallback."""
+    """Return folders for the script, private to this user: the usual one, and a fallback."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = f"{kind}-{re.sub(r'[^a-zA-Z0-9.]+', '-', str(program)).strip('-')}"[-NAME_CHARACTERS_MAX:]
     return cache / "headrace" / name, Path(gettempdir()) / f"headrace-{os.getuid()}-{name}"

@@ -1,4 +1,4 @@
-"""Queries continue on checkpoints and tables that the earlier release wrote, or are refused; they never repeat rows."""
+"""Queries on checkpoints and tables of a development version continue or are refused; they never repeat rows."""
 
 import os
 from collections import Counter
@@ -15,7 +15,7 @@ from headrace.client.core.cluster import Cluster
 from headrace.client.errors import UnsupportedByBroker
 from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.options import parse_sink_options
-from headrace.spark.sink.tables.batch_commits import Table, WrittenByEarlierRelease
+from headrace.spark.sink.tables.batch_commits import Table, WrittenByEarlierVersion
 from headrace.spark.sink.tables.delta import DeltaFolder
 from headrace.spark.sink.tables.options import TableOptions
 from headrace.spark.sink.tables.parquet import ParquetFolder
@@ -69,8 +69,14 @@ def test_a_query_to_a_topic_continues_exactly_once(
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
-        ("headrace-delta", "under the property headrace.epoch of an earlier release.* another option sinkName"),
-        ("headrace-parquet", "_headrace/epochs/.*, where an earlier release kept them.* then move it to "),
+        (
+            "headrace-delta",
+            "under the property headrace.epoch of a development version before 0.1.* another option sinkName",
+        ),
+        (
+            "headrace-parquet",
+            "_headrace/epochs/.*, where a development version before 0.1 kept them.* then move it to ",
+        ),
     ],
 )
 def test_a_query_to_an_old_table_is_refused(spark: "SparkSession", folder: Path, kind: str, told: str) -> None:
@@ -83,7 +89,7 @@ def test_a_query_to_a_parquet_folder_continues_when_its_lists_are_moved(spark: "
     """As the message tells the user to do."""
     own = folder / "headrace-parquet" / "_headrace"
     name = owner(folder, "headrace-parquet")
-    with pytest.raises(WrittenByEarlierRelease, match=str(own / "batches" / name)):
+    with pytest.raises(WrittenByEarlierVersion, match=str(own / "batches" / name)):
         table(folder, "headrace-parquet").committed(name)
     (own / "batches").mkdir()
     os.rename(own / "epochs" / name, own / "batches" / name)
@@ -108,9 +114,9 @@ def test_other_owners_may_write_to_an_old_table(folder: Path, kind: str) -> None
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_an_old_table_is_refused_in_every_call(folder: Path, kind: str) -> None:
     found, name = table(folder, kind), owner(folder, kind)
-    with pytest.raises(WrittenByEarlierRelease, match="Nothing is written"):
+    with pytest.raises(WrittenByEarlierVersion, match="Nothing is written"):
         found.committed(name, "run")
-    with pytest.raises(WrittenByEarlierRelease):
+    with pytest.raises(WrittenByEarlierVersion):
         found.note_repeat(Identity(name, "run", BATCHES - 1, 0, "write"), "write")
 
 

@@ -15,11 +15,15 @@ from headrace.wire.messages.describe_transactions import (
     DescribeTransactionsResponseTransactionState,
 )
 
-IDS_MAX = 10_000
+DESCRIBE_TRANSACTIONS_IDS_MAX = 10_000
+"""Transactional ids of one DescribeTransactions request that are described. The response has no entry for the others:
+the client must request them separately.
+"""
 
 
 def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> object:
-    ids = tuple(dict.fromkeys(request.transactional_ids))[:IDS_MAX]  # one that is requested twice is described once
+    # An id that is requested twice is described once.
+    ids = tuple(dict.fromkeys(request.transactional_ids))[:DESCRIBE_TRANSACTIONS_IDS_MAX]
 
     def ask(transactional_id: str) -> Proposal[Any]:
         if not ctx.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):

@@ -20,13 +20,15 @@ from headrace.wire.messages.find_coordinator import (
 
 GROUP, TRANSACTION = range(2)
 NO_PORT = -1
-KEYS_MAX = 10_000
+FIND_COORDINATOR_KEYS_MAX = 10_000
+"""Keys of one FindCoordinator request that are answered. The response has no entry for the others: the client must
+request them separately.
+"""
 _SEVERAL_KEYS_FROM = 4
 _MESSAGES = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "the coordinator is not available: retry later",
     ErrorCode.INVALID_REQUEST: "this coordinator type is not supported (share groups are not served): "
     "use group (0) or transaction (1)",
-    ErrorCode.INVALID_GROUP_ID: "a group id must not be empty",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "not authorized to see this group",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "not authorized to see this transactional id",
 }
@@ -52,7 +54,9 @@ def _respond(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordi
     if ctx.version >= _SEVERAL_KEYS_FROM:
         return FindCoordinatorResponse(
             throttle_time_ms=ctx.throttle_time_ms,
-            coordinators=tuple(_coordinator(request, ctx, key) for key in request.coordinator_keys[:KEYS_MAX]),
+            coordinators=tuple(
+                _coordinator(request, ctx, key) for key in request.coordinator_keys[:FIND_COORDINATOR_KEYS_MAX]
+            ),
         )
     only = _coordinator(request, ctx, request.key)
     return FindCoordinatorResponse(

@@ -347,14 +347,16 @@ class ControllerHost:
         call_all(calls)
 
     def _give_up(self, reason: str) -> None:
-        """Return to the committed state after a commit that failed for another reason than the disk."""
+        """Go back to the committed state after a commit that failed for another reason than the disk."""
         self._notice(reason)
         self._fail_pending(ProposalFailed(ErrorCode.NOT_CONTROLLER, reason))
         self._reload(self.image.version)
         self._decide_waiting()
 
     def _go_offline(self, reason: str) -> None:
-        """Stop using a disk that failed to sync (promise G9); the committed metadata can still be read."""
+        """Stop using a disk that failed to sync, since nothing that was not synced may be acknowledged ("Power loss" in
+        docs/guarantees.md). The committed metadata can still be read.
+        """
         self.offline = reason
         self._notice(reason)
         self._controller = Controller(self.image.copy(), self._settings)

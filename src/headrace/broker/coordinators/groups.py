@@ -248,7 +248,7 @@ class Groups:
         return any(host.machine is None for host in self.topic)
 
     def slices(self) -> Iterator[GroupSlice]:
-        """Return all groups of this node in slices for `list_groups`."""
+        """Yield all groups of this node in slices for `list_groups`."""
         for host in self.topic:
             if host.machine is not None:
                 yield from _slices(host, host.machine.tables.group_ids())

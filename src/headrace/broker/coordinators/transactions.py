@@ -359,7 +359,7 @@ class Transactions:
             self.markers.send(marker, partial(end, ending))
 
     def _complete_writer(self, ending: Ending) -> None:
-        """Return the id to its pool when the markers of all partitions are synced."""
+        """Give the id back to its pool when the markers of all partitions are synced."""
 
         def synced(ok: bool) -> None:
             if ok:
@@ -396,7 +396,7 @@ class Transactions:
         return any(host.machine is None for host in self.topic)
 
     def slices(self) -> Iterator[TransactionSlice]:
-        """Return all transactional ids of this node in slices for `list_transactions`."""
+        """Yield all transactional ids of this node in slices for `list_transactions`."""
         for host in self.topic:
             if host.machine is not None:
                 known = list(host.machine.tables.transactions)

@@ -62,7 +62,7 @@ class BufferPool:
             self._unused.setdefault(room, 0)
 
     def trim(self) -> None:
-        """Return to the system the kept buffers that were not lent since the last call."""
+        """Release to the system the kept buffers that were not lent since the last call."""
         for room, buffers in self._kept.items():
             for _ in range(self._unused[room]):
                 self._drop(room)

@@ -157,7 +157,7 @@ class Receiver:
         return self._shares.next_waiting(WAITING_FRAMES_PER_TURN)
 
     def trim(self) -> None:
-        """Return buffers that were not used for a while to the system."""
+        """Release buffers that were not used for a while to the system."""
         self._pool.trim()
 
     def _handle_whole_frames(self, connection: Connection, position: int, end: int) -> None:

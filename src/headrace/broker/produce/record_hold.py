@@ -28,8 +28,10 @@ from headrace.wire.produce import TOPIC_IDS_FROM
 from headrace.wire.records.compression import Compression
 from headrace.wire.records.header import ATTRIBUTES, COMPRESSION_MASK, HEADER, HEADER_SIZE, RECORD_COUNT
 
-HELD_BYTES_MAX = 64 << 20
-"""Bytes of all requests held here. Above it requests are rejected with a retriable error."""
+RECORDS_HELD_BYTES_MAX = 64 << 20
+"""Bytes of all Produce requests that wait for helpers to check, decompress or compress their records. Above it requests
+are rejected with a retriable error.
+"""
 HELD_PER_CONNECTION_MAX = 64
 PREPARED_AT_ONCE_MAX = 1
 """Requests that helpers work on at the same time."""
@@ -90,7 +92,7 @@ class RecordHold:
         if queue is None and not self._large_sets(request):
             return self._next_stage.accept(request, answer)
         is_crowded = queue is not None and len(queue) >= HELD_PER_CONNECTION_MAX
-        if is_crowded or self.bytes + record_bytes(request) > HELD_BYTES_MAX:
+        if is_crowded or self.bytes + record_bytes(request) > RECORDS_HELD_BYTES_MAX:
             self._note_rejected(request)
             return self._next_stage.accept(request, answer, _RETRY_LATER)
         # The short path must not append the next request before this one.
@@ -120,7 +122,7 @@ class RecordHold:
         def prepare_records() -> dict[int, PreparedRecords]:
             """Recompress as many as there is memory for. The rest gets a retriable error and comes again alone."""
             prepared: dict[int, PreparedRecords] = {}
-            room = HELD_BYTES_MAX
+            room = RECORDS_HELD_BYTES_MAX
             for (_partition, start, end, needs_keys, codec, walks), bytes_max in wanted:
                 batch = frame[start:end]
                 records_error = soundness.records_error_by_helper(batch, bytes_max) if walks else None
@@ -145,7 +147,7 @@ class RecordHold:
         connection = held.answer.connection
         made = sum(map(_bytes_made, (prepared or NOTHING_PREPARED).values()))
         is_first = self._queues[connection][0] is held
-        if prepared is None or (self.bytes + made > HELD_BYTES_MAX and not is_first):
+        if prepared is None or (self.bytes + made > RECORDS_HELD_BYTES_MAX and not is_first):
             held.prepared, held.error = NOTHING_PREPARED, _RETRY_LATER
             self._note_rejected(held.request)
         else:

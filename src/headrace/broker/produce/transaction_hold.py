@@ -26,8 +26,10 @@ from headrace.ports.disk import FileHandle
 from headrace.wire.produce import ADD_TO_TRANSACTION_FROM, TOPIC_IDS_FROM
 from headrace.wire.records.header import BASE_SEQUENCE, HEADER
 
-HELD_BYTES_MAX = 128 << 20
-"""Bytes of all requests held here. Above it requests are rejected with a retriable error."""
+TRANSACTIONS_HELD_BYTES_MAX = 128 << 20
+"""Bytes of all Produce requests that wait for the coordinator to add their partitions to a transaction. Above it
+requests are rejected with a retriable error.
+"""
 HELD_PER_PRODUCER_MAX = 256
 CONCURRENT_RETRY_MS_MIN = 1
 """The pause before the coordinator is asked again while it completes the previous transaction; doubled each time."""
@@ -199,7 +201,7 @@ class TransactionHold:
         if queue is None and not checks:
             return False
         is_crowded = queue is not None and len(queue) >= HELD_PER_PRODUCER_MAX
-        if is_crowded or self.bytes + record_bytes(request) > HELD_BYTES_MAX:
+        if is_crowded or self.bytes + record_bytes(request) > TRANSACTIONS_HELD_BYTES_MAX:
             return _RETRY_LATER
         held = HeldRequest(self, copied(request), writer, answer)
         self.bytes += len(held.request.frame)

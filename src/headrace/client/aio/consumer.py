@@ -128,7 +128,7 @@ class Consumer(ConsumerBase, Generic[Value]):
         self._session.schedule()
 
     def pause(self, partitions: Iterable[Place]) -> None:
-        """Return no records of these partitions until they are resumed; the group membership is not affected."""
+        """Deliver no records of these partitions until they are resumed; the group membership is not affected."""
         chosen = self._parts.chosen(partitions)
         self._handover.give_back(self._core, chosen)
         self._core.pause(chosen)

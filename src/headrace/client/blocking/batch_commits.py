@@ -18,7 +18,7 @@ class BatchCommits(BlockingClient):
     def supported(self) -> bool:
         """Return whether the cluster has batch commits; clusters of Kafka do not.
 
-        Raises UnsupportedByBroker for brokers that have them under the name of an earlier release.
+        Raises UnsupportedByBroker for brokers that have them under the name of a development version before 0.1.
         """
         self._session.run(fetch_metadata(()), self._timeout_ms)
         cluster = self._session.cluster
@@ -26,8 +26,8 @@ class BatchCommits(BlockingClient):
             return True
         if cluster.feature(FEATURE_BEFORE) > 0:
             raise UnsupportedByBroker(
-                f"the brokers run an earlier release, whose feature {FEATURE_BEFORE} is now called {FEATURE}: upgrade "
-                "the brokers before their clients"
+                f"the brokers run a development version before 0.1, whose feature {FEATURE_BEFORE} is now called "
+                f"{FEATURE}: upgrade the brokers before their clients"
             )
         return False
 

@@ -133,7 +133,7 @@ class Consumer(ConsumerBase, Generic[Value]):
                 self._core.seek_to_time(partition, time_ms)
 
     def pause(self, partitions: Iterable[Place]) -> None:
-        """Return no records of these partitions until they are resumed; the group membership is not affected."""
+        """Deliver no records of these partitions until they are resumed; the group membership is not affected."""
         chosen = self._assigned(partitions)
         with self._driver:
             self._handover.give_back(self._core, chosen)

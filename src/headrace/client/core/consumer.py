@@ -112,7 +112,7 @@ class ConsumerCore:
         self._readings[partition].move(None, time_ms)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Return and fetch nothing of these partitions until they are resumed; fetched records are kept."""
+        """Neither deliver nor fetch records of these partitions until they are resumed; fetched records are kept."""
         for partition in partitions:
             self._readings[partition].is_paused = True
         self._turns = deque(each for each in self._turns if not self._readings[each].is_paused)

@@ -123,7 +123,7 @@ class PreEncodedBatch(ProducedBatch):
     def encode(
         self, *, compression: int, producer_id: int, producer_epoch: int, sequence: int, transactional: bool = False
     ) -> None:
-        """Return the same bytes with this identity; they stay compressed as they are."""
+        """Write this identity into the header of the given bytes; the records stay compressed as they are."""
         self.producer_id = producer_id
         self.sequence = sequence
         stamp_producer(

@@ -38,7 +38,7 @@ class Readings(dict[TopicPartition, PartitionReading]):
         return asked
 
     def answered(self, asked: dict[TopicPartition, int]) -> Iterator[tuple[TopicPartition, PartitionReading]]:
-        """Return the partitions whose position has not changed since the request."""
+        """Yield the partitions whose position has not changed since the request."""
         for partition, generation in asked.items():
             reading = self.get(partition)
             if reading is not None and reading.generation == generation:

@@ -51,7 +51,7 @@ _FEATURES = (
     (BATCH_VERSION, BATCH_VERSION_LATEST),
     (SCAN_VERSION, SCAN_VERSION_LATEST),
 )
-"""The features of a new cluster, which a cluster of an earlier release gets at its next start."""
+"""The features of a new cluster, which a cluster of an earlier version gets at its next start."""
 
 
 class Controller:

@@ -320,7 +320,7 @@ class MetadataImage:
         return twin
 
     def snapshot_records(self) -> Iterator[Record]:
-        """Return the records that, applied to an empty image, give this one."""
+        """Yield the records that, applied to an empty image, give this one."""
         for name, level in self.features.items():
             yield FeatureLevelRecord(name, level)
         for broker in self.brokers.values():

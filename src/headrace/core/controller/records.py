@@ -37,7 +37,7 @@ BATCH_VERSION = "headrace.batch.version"
 BATCH_VERSION_LATEST = 1
 
 RENAMED_FEATURES: Mapping[str, str] = {"headrace.epoch.version": BATCH_VERSION}
-"""Names of features in the metadata logs of earlier releases, which `decode_record` replaces."""
+"""Names of features in the metadata logs of development versions before 0.1, which `decode_record` replaces."""
 
 SCAN_VERSION = "headrace.scan.version"
 """The feature for scans: ScanManifest and ScanRelease."""
@@ -274,7 +274,7 @@ def encode_record(record: Record, metadata_version: int = METADATA_VERSION_LATES
 
 
 def decode_record(encoded: bytes | memoryview) -> Record:
-    """Read a stored record. This is the only place where names of earlier releases become current ones."""
+    """Read a stored record. This is the only place where names of such versions become current ones."""
     record = _CODEC.decode(encoded)
     assert isinstance(record, Record)
     if isinstance(record, FeatureLevelRecord) and record.name in RENAMED_FEATURES:

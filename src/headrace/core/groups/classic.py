@@ -6,7 +6,7 @@ each response contains, and which error makes a client take which step.
 
 from itertools import islice
 
-from headrace.core.coordination.machine import DecisionBuilder, Now, Ticket
+from headrace.core.coordination.machine import Now, Ticket
 from headrace.core.groups.classic_group import ClassicGroup, ClassicGroupMember
 from headrace.core.groups.commands import (
     NO_MEMBER,
@@ -19,7 +19,7 @@ from headrace.core.groups.commands import (
     SyncResult,
 )
 from headrace.core.groups.deadlines import DeadlineKind, GroupDeadline, GroupDeadlines, drop_group_deadlines
-from headrace.core.groups.records import GroupRecord, Record
+from headrace.core.groups.records import GroupRecord
 from headrace.core.groups.settings import (
     GROUP_BYTES_MAX,
     MEMBER_RESPONSES_PER_TURN,
@@ -30,12 +30,11 @@ from headrace.core.groups.settings import (
     GroupCoordinatorSettings,
 )
 from headrace.core.groups.states import GroupEvent, GroupState
+from headrace.core.groups.tables import GroupDecisionBuilder
 from headrace.model.errors import ErrorCode
 
 _NONE = ErrorCode.NONE
 _REBALANCE_IN_PROGRESS = ErrorCode.REBALANCE_IN_PROGRESS
-
-Effects = DecisionBuilder[Record]
 
 
 class ClassicProtocol:
@@ -47,7 +46,7 @@ class ClassicProtocol:
 
     # Join
 
-    def join(self, group: ClassicGroup, command: Join, ticket: Ticket, out: Effects, now: Now) -> None:
+    def join(self, group: ClassicGroup, command: Join, ticket: Ticket, out: GroupDecisionBuilder, now: Now) -> None:
         error = self._join_error(group, command)
         if error is not _NONE:
             out.respond(ticket, JoinResult(error, command.member_id))
@@ -81,7 +80,9 @@ class ClassicProtocol:
             return (member is not None and member.join_ticket is not None) or group.waiting_joins < members_max
         return member is not None or len(group.members) < members_max
 
-    def _join_new(self, group: ClassicGroup, command: Join, ticket: Ticket, out: Effects, now: Now) -> None:
+    def _join_new(
+        self, group: ClassicGroup, command: Join, ticket: Ticket, out: GroupDecisionBuilder, now: Now
+    ) -> None:
         if command.instance_id is not None:
             if command.instance_id in group.static_members:
                 self._replace_static(group, command, ticket, out, now)
@@ -106,7 +107,9 @@ class ClassicProtocol:
         self._deadlines.set(deadline, now.monotonic_ms + command.session_timeout_ms)
         self._extend_initial_wait(group, now)
 
-    def _join_again(self, group: ClassicGroup, command: Join, ticket: Ticket, out: Effects, now: Now) -> None:
+    def _join_again(
+        self, group: ClassicGroup, command: Join, ticket: Ticket, out: GroupDecisionBuilder, now: Now
+    ) -> None:
         error = group.member_error(command.member_id, command.instance_id)
         if error is not _NONE or group.state is GroupState.EMPTY:
             out.respond(ticket, JoinResult(error or ErrorCode.UNKNOWN_MEMBER_ID, command.member_id))
@@ -124,7 +127,9 @@ class ClassicProtocol:
         self._update(group, member, command, ticket, out, now)
         self._rebalance_or_complete(group, out, now)
 
-    def _add(self, group: ClassicGroup, command: Join, member_id: str, ticket: Ticket, out: Effects, now: Now) -> None:
+    def _add(
+        self, group: ClassicGroup, command: Join, member_id: str, ticket: Ticket, out: GroupDecisionBuilder, now: Now
+    ) -> None:
         member = ClassicGroupMember(
             member_id=member_id,
             instance_id=command.instance_id,
@@ -146,7 +151,13 @@ class ClassicProtocol:
         self._extend_initial_wait(group, now)
 
     def _update(
-        self, group: ClassicGroup, member: ClassicGroupMember, command: Join, ticket: Ticket, out: Effects, now: Now
+        self,
+        group: ClassicGroup,
+        member: ClassicGroupMember,
+        command: Join,
+        ticket: Ticket,
+        out: GroupDecisionBuilder,
+        now: Now,
     ) -> None:
         member.session_timeout_ms = command.session_timeout_ms
         member.rebalance_timeout_ms = command.rebalance_timeout_ms
@@ -157,7 +168,9 @@ class ClassicProtocol:
             out.respond(earlier, JoinResult(_REBALANCE_IN_PROGRESS, member.member_id))
         self.extend_session(group, member, now)
 
-    def _replace_static(self, group: ClassicGroup, command: Join, ticket: Ticket, out: Effects, now: Now) -> None:
+    def _replace_static(
+        self, group: ClassicGroup, command: Join, ticket: Ticket, out: GroupDecisionBuilder, now: Now
+    ) -> None:
         """Give a static member that restarted a new member id, and fence requests with the old one (KIP-345)."""
         assert command.instance_id is not None
         leader_before = group.leader
@@ -184,7 +197,7 @@ class ClassicProtocol:
         member: ClassicGroupMember,
         command: Join,
         leader_before: str | None,
-        out: Effects,
+        out: GroupDecisionBuilder,
         now: Now,
     ) -> None:
         """Record the new id of a static member without a rebalance."""
@@ -215,13 +228,13 @@ class ClassicProtocol:
 
     # Rebalance
 
-    def _rebalance_or_complete(self, group: ClassicGroup, out: Effects, now: Now) -> None:
+    def _rebalance_or_complete(self, group: ClassicGroup, out: GroupDecisionBuilder, now: Now) -> None:
         if group.state is GroupState.PREPARING_REBALANCE:
             self._complete_if_all_joined(group, out, now)
         else:
             self._prepare(group, out, now)
 
-    def _prepare(self, group: ClassicGroup, out: Effects, now: Now) -> None:
+    def _prepare(self, group: ClassicGroup, out: GroupDecisionBuilder, now: Now) -> None:
         """Begin a rebalance: all members must join again. A new group first waits for more members."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             for member in group.members.values():
@@ -252,7 +265,7 @@ class ClassicProtocol:
                 GroupDeadline(DeadlineKind.JOINS, group.group_id), min(quiet_end_ms, group.initial_wait_end_ms)
             )
 
-    def join_phase_expired(self, group: ClassicGroup, out: Effects, now: Now) -> None:
+    def join_phase_expired(self, group: ClassicGroup, out: GroupDecisionBuilder, now: Now) -> None:
         """End the join phase; a new group keeps waiting for members that have an id and have not joined with it."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
@@ -261,11 +274,11 @@ class ClassicProtocol:
         else:
             self._complete(group, out, now)
 
-    def _complete_if_all_joined(self, group: ClassicGroup, out: Effects, now: Now) -> None:
+    def _complete_if_all_joined(self, group: ClassicGroup, out: GroupDecisionBuilder, now: Now) -> None:
         if group.all_joined and (not group.joins_initially or not group.members):
             self._complete(group, out, now)
 
-    def _complete(self, group: ClassicGroup, out: Effects, now: Now) -> None:
+    def _complete(self, group: ClassicGroup, out: GroupDecisionBuilder, now: Now) -> None:
         """Begin the generation of the members that joined. Static members may be late; others are removed."""
         self._deadlines.drop(GroupDeadline(DeadlineKind.JOINS, group.group_id))
         late = [each for each in group.members.values() if each.join_ticket is None and each.instance_id is None]
@@ -289,7 +302,7 @@ class ClassicProtocol:
             GroupDeadline(DeadlineKind.SYNCS, group.group_id), now.monotonic_ms + group.rebalance_timeout_ms
         )
 
-    def respond_to_some(self, group: ClassicGroup, out: Effects, now: Now) -> None:
+    def respond_to_some(self, group: ClassicGroup, out: GroupDecisionBuilder, now: Now) -> None:
         """Send the join or sync results of a generation to some members per turn, and to the leader first.
 
         If the next rebalance begins before a member has its join result, the member's held join counts for it.
@@ -311,7 +324,7 @@ class ClassicProtocol:
                 GroupDeadline(DeadlineKind.RESPONSES, group.group_id), now.monotonic_ms + SLICE_PAUSE_MS
             )
 
-    def _cancel_responses(self, group: ClassicGroup, out: Effects) -> None:
+    def _cancel_responses(self, group: ClassicGroup, out: GroupDecisionBuilder) -> None:
         """Discard join and sync results that a new rebalance makes obsolete."""
         for member_id in group.awaiting_response:
             if member_id in group.members:
@@ -329,7 +342,7 @@ class ClassicProtocol:
 
     # Sync
 
-    def sync(self, group: ClassicGroup, command: Sync, ticket: Ticket, out: Effects, now: Now) -> None:
+    def sync(self, group: ClassicGroup, command: Sync, ticket: Ticket, out: GroupDecisionBuilder, now: Now) -> None:
         error = self._sync_error(group, command)
         if error is not _NONE:
             out.respond(ticket, SyncResult(error))
@@ -358,7 +371,7 @@ class ClassicProtocol:
             return _REBALANCE_IN_PROGRESS
         return ErrorCode.UNKNOWN_MEMBER_ID if group.state is GroupState.EMPTY else _NONE
 
-    def _assign(self, group: ClassicGroup, assignments: dict[str, bytes], out: Effects, now: Now) -> None:
+    def _assign(self, group: ClassicGroup, assignments: dict[str, bytes], out: GroupDecisionBuilder, now: Now) -> None:
         assigned_bytes = sum(map(len, assignments.values()))
         if group.metadata_bytes + assigned_bytes > GROUP_BYTES_MAX:
             for member in group.members.values():
@@ -375,7 +388,7 @@ class ClassicProtocol:
     def _sync_result(self, group: ClassicGroup, member: ClassicGroupMember) -> SyncResult:
         return SyncResult(_NONE, group.protocol_type, group.protocol, member.assignment)
 
-    def _respond_to_sync(self, member: ClassicGroupMember, result: SyncResult, out: Effects) -> None:
+    def _respond_to_sync(self, member: ClassicGroupMember, result: SyncResult, out: GroupDecisionBuilder) -> None:
         ticket, member.sync_ticket = member.sync_ticket, None
         if ticket is not None:
             out.respond(ticket, result)
@@ -385,7 +398,7 @@ class ClassicProtocol:
         if not group.unsynced:
             self._deadlines.drop(GroupDeadline(DeadlineKind.SYNCS, group.group_id))
 
-    def sync_phase_expired(self, group: ClassicGroup, out: Effects, now: Now) -> None:
+    def sync_phase_expired(self, group: ClassicGroup, out: GroupDecisionBuilder, now: Now) -> None:
         """Remove members that joined and did not ask for their assignment in time."""
         if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.unsynced:
             return
@@ -405,7 +418,7 @@ class ClassicProtocol:
         return _REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING_REBALANCE else _NONE
 
     def commit_error(self, group: ClassicGroup, member: MemberClaim) -> ErrorCode:
-        """Check that the committing member belongs to the current generation (promise G5)."""
+        """Check that the committing member belongs to the current generation ("Groups" in docs/guarantees.md)."""
         error = self.membership_error(group, member)
         if error is _NONE and group.state is GroupState.COMPLETING_REBALANCE:
             return _REBALANCE_IN_PROGRESS
@@ -421,7 +434,7 @@ class ClassicProtocol:
         session = GroupDeadline(DeadlineKind.SESSION, group.group_id, member.member_id)
         self._deadlines.set(session, now.monotonic_ms + member.session_timeout_ms)
 
-    def session_expired(self, group: ClassicGroup, member_id: str, out: Effects, now: Now) -> None:
+    def session_expired(self, group: ClassicGroup, member_id: str, out: GroupDecisionBuilder, now: Now) -> None:
         member = group.members.get(member_id)
         if member is None:
             return
@@ -430,7 +443,7 @@ class ClassicProtocol:
         self._remove_member(group, member_id, out)
         self.members_removed(group, out, now)
 
-    def pending_member_expired(self, group: ClassicGroup, member_id: str, out: Effects, now: Now) -> None:
+    def pending_member_expired(self, group: ClassicGroup, member_id: str, out: GroupDecisionBuilder, now: Now) -> None:
         if member_id in group.pending:
             del group.pending[member_id]
             if group.state is GroupState.PREPARING_REBALANCE:
@@ -438,7 +451,7 @@ class ClassicProtocol:
 
     # Leave
 
-    def leave(self, group: ClassicGroup, leaving: LeavingMember, out: Effects) -> LeaveResult:
+    def leave(self, group: ClassicGroup, leaving: LeavingMember, out: GroupDecisionBuilder) -> LeaveResult:
         """Remove one member; the caller calls `members_removed` after the last one of the request."""
         member_id, instance_id = leaving
         if instance_id is not None and member_id == NO_MEMBER:
@@ -451,14 +464,14 @@ class ClassicProtocol:
             self._remove_member(group, member_id, out)
         return LeaveResult(leaving.member_id, instance_id, error)
 
-    def members_removed(self, group: ClassicGroup, out: Effects, now: Now) -> None:
+    def members_removed(self, group: ClassicGroup, out: GroupDecisionBuilder, now: Now) -> None:
         """Begin a rebalance, or complete one that waited only for the removed members."""
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             self._prepare(group, out, now)
         elif group.state is GroupState.PREPARING_REBALANCE:
             self._complete_if_all_joined(group, out, now)
 
-    def _remove_member(self, group: ClassicGroup, member_id: str, out: Effects) -> None:
+    def _remove_member(self, group: ClassicGroup, member_id: str, out: GroupDecisionBuilder) -> None:
         member = group.remove(member_id)
         assert member is not None, f"{member_id} is not a member"
         self._deadlines.drop(GroupDeadline(DeadlineKind.SESSION, group.group_id, member_id))
@@ -471,7 +484,7 @@ class ClassicProtocol:
         group.pending.pop(member_id, None)
         self._deadlines.drop(GroupDeadline(DeadlineKind.PENDING_MEMBER, group.group_id, member_id))
 
-    def disband(self, group: ClassicGroup, out: Effects) -> None:
+    def disband(self, group: ClassicGroup, out: GroupDecisionBuilder) -> None:
         """End the classic group because it moves to the KIP-848 protocol; waiting members must join again."""
         group.awaiting_response.clear()
         drop_group_deadlines(self._deadlines, group)
@@ -482,7 +495,7 @@ class ClassicProtocol:
             self._respond_to_sync(member, SyncResult(_REBALANCE_IN_PROGRESS), out)
             self._deadlines.drop(GroupDeadline(DeadlineKind.SESSION, group.group_id, member.member_id))
 
-    def rebalance(self, group: ClassicGroup, out: Effects, now: Now) -> None:
+    def rebalance(self, group: ClassicGroup, out: GroupDecisionBuilder, now: Now) -> None:
         """Begin a rebalance for a reason outside of the group."""
         self._prepare(group, out, now)
 

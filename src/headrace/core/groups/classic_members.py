@@ -7,7 +7,7 @@ heartbeat makes the member join again whenever its next reconciliation step is d
 
 from collections.abc import Sequence
 
-from headrace.core.coordination.machine import DecisionBuilder, Now
+from headrace.core.coordination.machine import Now
 from headrace.core.groups.commands import (
     NO_MEMBER,
     Join,
@@ -22,7 +22,6 @@ from headrace.core.groups.consumer import ConsumerProtocol
 from headrace.core.groups.consumer_group import ConsumerGroup, ConsumerGroupMember, MemberState
 from headrace.core.groups.consumer_records import ClassicMemberMetadata, EpochRecord, MemberSubscription, Partitions
 from headrace.core.groups.deadlines import DeadlineKind, GroupDeadline, GroupDeadlines
-from headrace.core.groups.records import Record
 from headrace.core.groups.settings import (
     GROUP_BYTES_MAX,
     PROTOCOLS_PER_MEMBER_MAX,
@@ -35,13 +34,12 @@ from headrace.core.groups.subscriptions import (
     assignment_of,
     read_subscription,
 )
+from headrace.core.groups.tables import GroupDecisionBuilder
 from headrace.core.groups.targets import GroupRequestRefused, TopicCatalog
 from headrace.model.errors import ErrorCode
 
 _NONE = ErrorCode.NONE
 _REBALANCE_IN_PROGRESS = ErrorCode.REBALANCE_IN_PROGRESS
-
-Effects = DecisionBuilder[Record]
 
 
 class ClassicMembers:
@@ -54,7 +52,7 @@ class ClassicMembers:
 
     # Join
 
-    def join(self, group: ConsumerGroup, command: Join, out: Effects, now: Now) -> JoinResult:
+    def join(self, group: ConsumerGroup, command: Join, out: GroupDecisionBuilder, now: Now) -> JoinResult:
         """Add or update a classic member. Raises GroupRequestRefused before anything changes."""
         subscription = self._checked_subscription(group, command)
         if command.member_id == NO_MEMBER and command.instance_id is None and command.member_id_required:
@@ -194,7 +192,9 @@ class ClassicMembers:
 
     # Leave
 
-    def leave(self, group: ConsumerGroup, leaving: Sequence[LeavingMember], out: Effects) -> list[LeaveResult]:
+    def leave(
+        self, group: ConsumerGroup, leaving: Sequence[LeavingMember], out: GroupDecisionBuilder
+    ) -> list[LeaveResult]:
         results = []
         members_before = len(group.members)
         for each in leaving:

@@ -5,7 +5,7 @@ computes a target assignment and reconciles each member with it step by step: a 
 the previous owner has confirmed its revocation.
 """
 
-from headrace.core.coordination.machine import DecisionBuilder, Now
+from headrace.core.coordination.machine import Now
 from headrace.core.groups.commands import (
     Commit,
     ConsumerHeartbeat,
@@ -30,13 +30,13 @@ from headrace.core.groups.consumer_records import (
     TargetRecord,
 )
 from headrace.core.groups.deadlines import MEMBER_DEADLINES, DeadlineKind, GroupDeadline, GroupDeadlines
-from headrace.core.groups.records import Record
 from headrace.core.groups.settings import (
     ASSIGNMENT_PAUSE_MS,
     SLICE_PAUSE_MS,
     SUBSCRIBED_TOPICS_MAX,
     GroupCoordinatorSettings,
 )
+from headrace.core.groups.tables import GroupDecisionBuilder
 from headrace.core.groups.targets import (
     GroupRequestRefused,
     TopicCatalog,
@@ -52,8 +52,6 @@ JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
 _NONE = ErrorCode.NONE
 
-Effects = DecisionBuilder[Record]
-
 
 class ConsumerProtocol:
     def __init__(self, settings: GroupCoordinatorSettings, deadlines: GroupDeadlines, topics: TopicCatalog) -> None:
@@ -64,7 +62,7 @@ class ConsumerProtocol:
     # The heartbeat
 
     def heartbeat(
-        self, group: ConsumerGroup, command: ConsumerHeartbeat, out: Effects, now: Now
+        self, group: ConsumerGroup, command: ConsumerHeartbeat, out: GroupDecisionBuilder, now: Now
     ) -> ConsumerHeartbeatResult:
         """Process the heartbeat of a member that does not leave. Raises GroupRequestRefused before anything changes."""
         member = self._member(group, command)
@@ -102,7 +100,7 @@ class ConsumerProtocol:
         member_id: str,
         wanted: MemberSubscription,
         owned: Partitions | None,
-        out: Effects,
+        out: GroupDecisionBuilder,
         now: Now,
         *,
         begins: bool,
@@ -128,7 +126,7 @@ class ConsumerProtocol:
         self._reconcile(group, current, owned, out)
         return current
 
-    def _assign(self, group: ConsumerGroup, out: Effects, now: Now) -> None:
+    def _assign(self, group: ConsumerGroup, out: GroupDecisionBuilder, now: Now) -> None:
         """Compute a new target: now for a small group, and step by step for a large one."""
         if group.assigning is None and (is_small(group) or not group.target_epoch):
             for record in new_target(group, self._settings.consumer_assignors[0]):
@@ -139,7 +137,7 @@ class ConsumerProtocol:
         if self._deadlines.due_ms(deadline) is None:
             self._deadlines.set(deadline, now.monotonic_ms + ASSIGNMENT_PAUSE_MS)
 
-    def continue_assignment(self, group: ConsumerGroup, out: Effects, now: Now) -> None:
+    def continue_assignment(self, group: ConsumerGroup, out: GroupDecisionBuilder, now: Now) -> None:
         """Run the next step of the target computation of a large group, or begin one."""
         deadline = GroupDeadline(DeadlineKind.ASSIGNMENT, group.group_id)
         if group.assigning is None and group.epoch > group.target_epoch:
@@ -223,7 +221,7 @@ class ConsumerProtocol:
         member: ConsumerGroupMember | None,
         member_id: str,
         wanted: MemberSubscription,
-        out: Effects,
+        out: GroupDecisionBuilder,
     ) -> bool:
         """Add a new member, a member that starts over, or a static member that returns and keeps its target.
 
@@ -250,17 +248,17 @@ class ConsumerProtocol:
             raise GroupRequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, "the member is not in the group")
         return member
 
-    def leave_temporarily(self, group: ConsumerGroup, member: ConsumerGroupMember, out: Effects) -> None:
+    def leave_temporarily(self, group: ConsumerGroup, member: ConsumerGroupMember, out: GroupDecisionBuilder) -> None:
         """Keep the assignment of a static member that will return."""
         away = member.current._replace(epoch=LEFT_STATIC_EPOCH, previous_epoch=member.current.epoch)
         out.write(CurrentRecord(group.group_id, member.member_id, away))
 
-    def fence(self, group: ConsumerGroup, member_id: str, out: Effects) -> None:
+    def fence(self, group: ConsumerGroup, member_id: str, out: GroupDecisionBuilder) -> None:
         """Remove a member and begin a new group epoch, which gives its partitions to the others."""
         self.remove(group, member_id, out)
         out.write(EpochRecord(group.group_id, group.epoch + 1))
 
-    def remove(self, group: ConsumerGroup, member_id: str, out: Effects) -> None:
+    def remove(self, group: ConsumerGroup, member_id: str, out: GroupDecisionBuilder) -> None:
         self.drop_deadlines(group, member_id)
         out.write(CurrentRecord(group.group_id, member_id, None))
         out.write(TargetRecord(group.group_id, member_id, None))
@@ -289,7 +287,7 @@ class ConsumerProtocol:
     # Reconciliation with the target
 
     def _reconcile(
-        self, group: ConsumerGroup, member: ConsumerGroupMember, owned: Partitions | None, out: Effects
+        self, group: ConsumerGroup, member: ConsumerGroupMember, owned: Partitions | None, out: GroupDecisionBuilder
     ) -> None:
         current = member.current
         if current.state == MemberState.UNREVOKED and (owned is None or set(owned) & set(current.revoking)):
@@ -321,7 +319,7 @@ class ConsumerProtocol:
     # Offsets
 
     def commit_error(self, group: ConsumerGroup, command: Commit) -> ErrorCode:
-        """Check that the committing member has the current member epoch (promise G5)."""
+        """Check that the committing member has the current member epoch ("Groups" in docs/guarantees.md)."""
         member = command.member
         if member.generation < 0 and not group.members:
             return _NONE

@@ -43,7 +43,7 @@ from headrace.core.groups.offset_retention import OffsetRetention
 from headrace.core.groups.records import GroupRecord, OffsetRecord, Record
 from headrace.core.groups.settings import DEADLINES_PER_TURN, GroupCoordinatorSettings
 from headrace.core.groups.states import GroupEvent, GroupState
-from headrace.core.groups.tables import Effects, GroupDecision, GroupTables
+from headrace.core.groups.tables import GroupDecision, GroupDecisionBuilder, GroupTables
 from headrace.core.groups.targets import GroupRequestRefused, TopicCatalog
 from headrace.model.errors import ErrorCode
 
@@ -102,7 +102,9 @@ class GroupCoordinator:
                 self._expire_classic(group, deadline, out, now)
         return out.decision()
 
-    def _expire_classic(self, group: ClassicGroup, deadline: GroupDeadline, out: Effects, now: Now) -> None:
+    def _expire_classic(
+        self, group: ClassicGroup, deadline: GroupDeadline, out: GroupDecisionBuilder, now: Now
+    ) -> None:
         if deadline.kind is DeadlineKind.SESSION:
             self._classic.session_expired(group, deadline.member, out, now)
         elif deadline.kind is DeadlineKind.PENDING_MEMBER:
@@ -131,7 +133,7 @@ class GroupCoordinator:
         out.respond(ticket, result)
         return out.decision()
 
-    def _consumer_group(self, command: ConsumerHeartbeat, out: Effects, now: Now) -> ConsumerGroup:
+    def _consumer_group(self, command: ConsumerHeartbeat, out: GroupDecisionBuilder, now: Now) -> ConsumerGroup:
         """Return the group of the heartbeat. A joining member creates it, or converts a classic group."""
         group = self.tables.consumer_groups.get(command.group)
         if group is not None:
@@ -146,7 +148,9 @@ class GroupCoordinator:
             raise GroupRequestRefused(ErrorCode.GROUP_MAX_SIZE_REACHED, "the coordinator has too many groups")
         return self.tables.consumer_groups.setdefault(command.group, ConsumerGroup(command.group))
 
-    def _leave_consumer_group(self, command: ConsumerHeartbeat, out: Effects, now: Now) -> ConsumerHeartbeatResult:
+    def _leave_consumer_group(
+        self, command: ConsumerHeartbeat, out: GroupDecisionBuilder, now: Now
+    ) -> ConsumerHeartbeatResult:
         group = self.tables.consumer_groups.get(command.group)
         if group is None:
             raise GroupRequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {command.group} does not exist")
@@ -157,7 +161,7 @@ class GroupCoordinator:
             self._fence(group, command.member_id, out, now)
         return ConsumerHeartbeatResult(_NONE, None, command.member_id, command.epoch)
 
-    def _fence(self, group: ConsumerGroup, member_id: str, out: Effects, now: Now) -> None:
+    def _fence(self, group: ConsumerGroup, member_id: str, out: GroupDecisionBuilder, now: Now) -> None:
         """Remove a member. If it was the last KIP-848 member, the group returns to the classic protocol."""
         allowed, members_max = self.settings.downgrades, self.settings.members_max
         if can_downgrade(group, member_id, allowed=allowed, members_max=members_max):
@@ -168,7 +172,7 @@ class GroupCoordinator:
 
     # Migration between the protocols
 
-    def _upgrade(self, classic: ClassicGroup, out: Effects, now: Now) -> None:
+    def _upgrade(self, classic: ClassicGroup, out: GroupDecisionBuilder, now: Now) -> None:
         records: list[Record] = []
         if not is_empty(classic):
             members_max = self.settings.consumer_members_max
@@ -185,7 +189,9 @@ class GroupCoordinator:
         if group is not None:
             self._classic_members.start_sessions(group, now)
 
-    def _downgrade(self, group: ConsumerGroup, removed: str | None, out: Effects, now: Now) -> ClassicGroup:
+    def _downgrade(
+        self, group: ConsumerGroup, removed: str | None, out: GroupDecisionBuilder, now: Now
+    ) -> ClassicGroup:
         downgrade = downgrade_records(group, removed, self._consumer.topics, now.wall_ms)
         for member_id in group.members:
             self._consumer.drop_deadlines(group, member_id)
@@ -220,7 +226,9 @@ class GroupCoordinator:
         self.tables.forget_if_unused(group)
         return out.decision()
 
-    def _join_consumer_group(self, group: ConsumerGroup, command: Join, ticket: Ticket, out: Effects, now: Now) -> None:
+    def _join_consumer_group(
+        self, group: ConsumerGroup, command: Join, ticket: Ticket, out: GroupDecisionBuilder, now: Now
+    ) -> None:
         """Let a classic member join a KIP-848 group; convert the group if it replaces the last KIP-848 member."""
         replaced = group.members.get(group.static_members.get(command.instance_id or NO_MEMBER, NO_MEMBER))
         try:
@@ -300,7 +308,9 @@ class GroupCoordinator:
         out.respond(ticket, results)
         return out.decision()
 
-    def _leave_mixed_group(self, group: ConsumerGroup, command: Leave, out: Effects, now: Now) -> list[LeaveResult]:
+    def _leave_mixed_group(
+        self, group: ConsumerGroup, command: Leave, out: GroupDecisionBuilder, now: Now
+    ) -> list[LeaveResult]:
         had_consumers = group.classic_count < len(group.members)
         results = self._classic_members.leave(group, command.members, out)
         all_classic = 0 < group.classic_count == len(group.members) <= self.settings.members_max

@@ -16,7 +16,7 @@ from headrace.core.groups.settings import (
     GroupCoordinatorSettings,
 )
 from headrace.core.groups.states import GroupState
-from headrace.core.groups.tables import NO_OFFSETS, Effects, GroupTables
+from headrace.core.groups.tables import NO_OFFSETS, GroupDecisionBuilder, GroupTables
 from headrace.model.ids import NO_TIMESTAMP
 
 
@@ -33,7 +33,7 @@ class OffsetRetention:
         wait_ms = SLICE_PAUSE_MS if self._unchecked else self._settings.offset_check_interval_ms
         self._deadlines.set(GroupDeadline(DeadlineKind.RETENTION), now.monotonic_ms + wait_ms)
 
-    def expire_slice(self, out: Effects, now: Now) -> None:
+    def expire_slice(self, out: GroupDecisionBuilder, now: Now) -> None:
         """Delete the expired offsets of some groups, and schedule the next slice."""
         tables = self._tables
         if not self._unchecked:
@@ -50,14 +50,14 @@ class OffsetRetention:
                 self._expire_consumer(tables.consumer_groups[group_id], out, now)
         self.schedule(now)
 
-    def _expire_classic(self, group: ClassicGroup, out: Effects, now: Now) -> None:
+    def _expire_classic(self, group: ClassicGroup, out: GroupDecisionBuilder, now: Now) -> None:
         offsets = self._tables.offsets.get(group.group_id, NO_OFFSETS)
         over = expired(offsets, group, now_ms=now.wall_ms, retention_ms=self._settings.offset_retention_ms)
         all_over = self._delete(group.group_id, over, out)
         if all_over and group.state is GroupState.EMPTY and not group.pending and group.recorded is not None:
             out.write(GroupRecord(group.group_id, None))
 
-    def _expire_consumer(self, group: ConsumerGroup, out: Effects, now: Now) -> None:
+    def _expire_consumer(self, group: ConsumerGroup, out: GroupDecisionBuilder, now: Now) -> None:
         if not group.knows_its_topics:
             return
         if not group.members and group.empty_since_ms is None:
@@ -75,7 +75,7 @@ class OffsetRetention:
             for record in delete_records(group):
                 out.write(record)
 
-    def _delete(self, group_id: str, over: Sequence[tuple[str, int]], out: Effects) -> bool:
+    def _delete(self, group_id: str, over: Sequence[tuple[str, int]], out: GroupDecisionBuilder) -> bool:
         """Delete these offsets; return whether the group has none left, committed or pending.
 
         A committed offset is kept while a transaction has staged a newer one for its partition.

@@ -14,7 +14,7 @@ from headrace.core.groups.records import GroupRecord, OffsetRecord, Record
 from headrace.core.groups.states import GroupState
 
 GroupDecision = Decision[Record]
-Effects = DecisionBuilder[Record]
+GroupDecisionBuilder = DecisionBuilder[Record]
 
 NO_OFFSETS = GroupOffsets()
 
@@ -29,11 +29,11 @@ class GroupTables:
         """Offsets of open transactions."""
         self._deadlines = deadlines
 
-    def begin_decision(self) -> Effects:
+    def begin_decision(self) -> GroupDecisionBuilder:
         """Return an empty decision; each record written to it is applied at once."""
         return DecisionBuilder(self.apply)
 
-    def begin_pending_decision(self, producer: Producer) -> Effects:
+    def begin_pending_decision(self, producer: Producer) -> GroupDecisionBuilder:
         """Return an empty decision whose records belong to the producer's open transaction."""
         return DecisionBuilder(lambda record: self.apply_pending(producer.producer_id, record))
 

@@ -66,7 +66,7 @@ def is_meant_for(message_to: ReplicaKey, me: ReplicaKey) -> bool:
 
 
 def answer_pre_vote(state: RaftState, request: VoteRequest) -> None:
-    """Return whether this replica would vote; nothing changes."""
+    """Answer whether this replica would vote for the sender; nothing changes."""
     granted = (
         request.term > state.term
         and (request.forced or not state.has_live_leader)

@@ -84,7 +84,7 @@ class Progress:
         return self.flow is Flow.PROBE and rejection.rejected_index == self.next_index - 1
 
     def probe(self, match_guess: Index) -> None:
-        """Return to one request at a time, after a guessed match."""
+        """Go back to one request at a time, after a guessed match."""
         self.flow = Flow.PROBE
         self.probe_sent = False
         self.next_index = max(Index(match_guess + 1), Index(self.match_index + 1))

@@ -255,8 +255,8 @@ class Leader:
         return (ExpandIsr(wanted, self.partition_epoch),)
 
     def _choose_waited_for(self) -> None:
-        """Return the maximal in-sync set: all replicas that are in sync under any outcome of the change in flight, and
-        those joining.
+        """Update the maximal in-sync set, which the high watermark waits for: all replicas that are in sync under any
+        outcome of the change in flight, and those joining. Also update whether acks=all is allowed.
 
         A replica being removed still counts until that is committed, one being added counts at once: any leader that
         the controller may elect next has everything below the high watermark.

@@ -36,7 +36,7 @@ from headrace.core.transactions.settings import (
     WRITER_TIMEOUT_MS_MAX,
     TransactionSettings,
 )
-from headrace.core.transactions.tables import Effects, TransactionDecision, TransactionTables
+from headrace.core.transactions.tables import TransactionDecision, TransactionDecisionBuilder, TransactionTables
 from headrace.model.errors import ErrorCode
 
 _NONE = ErrorCode.NONE
@@ -60,7 +60,9 @@ class BatchCommits:
         out.respond(ticket, self._begin(command, out, now))
         return out.decision()
 
-    def _begin(self, command: BeginBatchWriter, out: Effects, now: Now) -> BatchResult | ProducerIdNeeded:
+    def _begin(
+        self, command: BeginBatchWriter, out: TransactionDecisionBuilder, now: Now
+    ) -> BatchResult | ProducerIdNeeded:
         refusal = self._begin_refusal(command)
         if refusal is not None:
             return refusal
@@ -106,7 +108,7 @@ class BatchCommits:
         return None
 
     def _lend(
-        self, command: BeginBatchWriter, writer: BatchWriter, out: Effects, now: Now
+        self, command: BeginBatchWriter, writer: BatchWriter, out: TransactionDecisionBuilder, now: Now
     ) -> str | BatchResult | ProducerIdNeeded:
         """Return the id that the writer may write under, or why there is none."""
         transactions = self._tables.transactions
@@ -132,7 +134,7 @@ class BatchCommits:
         self._endings.set_timeout(lent, timeout_ms, now)
         return lent
 
-    def _enter(self, name: str, run: str, out: Effects, now: Now) -> None:
+    def _enter(self, name: str, run: str, out: TransactionDecisionBuilder, now: Now) -> None:
         """Make this the owner's newest run: abort the open writers of the run before, and fence that run."""
         before = self._tables.owners.get(name)
         if before is not None and before.run == run:
@@ -193,7 +195,7 @@ class BatchCommits:
         is_newest = command.run == owner.run and command.run != owner.committed_run
         return is_newest and command.batch_id == owner.committed_batch_id and bool(command.write_id)
 
-    def _note_repeat(self, command: CommitBatch, out: Effects, now: Now) -> None:
+    def _note_repeat(self, command: CommitBatch, out: TransactionDecisionBuilder, now: Now) -> None:
         owner = self._tables.owners[command.owner]
         if self._repeats(command, owner) and owner.repeated_write != command.write_id:
             noted = owner._replace(repeated_write=command.write_id, updated_at_ms=now.wall_ms)
@@ -210,7 +212,7 @@ class BatchCommits:
             return False
         return of_owner and is_current and transaction.writer[:2] == (command.run, command.batch_id)
 
-    def _commit(self, command: CommitBatch, out: Effects, now: Now) -> None:
+    def _commit(self, command: CommitBatch, out: TransactionDecisionBuilder, now: Now) -> None:
         name, named = command.owner, {each.transactional_id for each in command.writers}
         writers = tuple(CommittedWriter(slot_of(each.transactional_id), *each.producer) for each in command.writers)
         entered = _entered(self._tables.owners.get(name), command.run, now.wall_ms)
@@ -242,7 +244,7 @@ class BatchCommits:
         out.respond(ticket, self._abort_batch(command, out, now))
         return out.decision()
 
-    def _abort_batch(self, command: AbortBatch, out: Effects, now: Now) -> BatchResult:
+    def _abort_batch(self, command: AbortBatch, out: TransactionDecisionBuilder, now: Now) -> BatchResult:
         reason = argument_refusal(command.owner, command.run, command.batch_id)
         if reason:
             return BatchResult(ErrorCode.INVALID_REQUEST, reason)
@@ -264,7 +266,7 @@ class BatchCommits:
     def _open_writers(self, name: str) -> list[tuple[str, BatchWriter]]:
         return [(pooled_id(name, slot), writer) for slot, writer in sorted(self._tables.pools.of(name).open.items())]
 
-    def _abort(self, doomed: list[tuple[str, BatchWriter]], out: Effects, now: Now) -> None:
+    def _abort(self, doomed: list[tuple[str, BatchWriter]], out: TransactionDecisionBuilder, now: Now) -> None:
         transactions = self._tables.transactions
         self._endings.begin_all(
             [(each, self._endings.fenced(transactions[each], now, for_good=True)) for each, _ in doomed], out, now
@@ -291,7 +293,7 @@ class BatchCommits:
     def has_room(self, name: str, more_partitions: int) -> bool:
         return self._tables.pools.of(name).partition_count + more_partitions <= BATCH_PARTITIONS_MAX
 
-    def forget(self, name: str, out: Effects) -> None:
+    def forget(self, name: str, out: TransactionDecisionBuilder) -> None:
         """Remove an owner that has expired."""
         self.heard_ms.pop(name, None)
         out.write(OwnerRecord(name, None))

@@ -45,7 +45,7 @@ from headrace.core.transactions.settings import (
     TransactionSettings,
 )
 from headrace.core.transactions.states import AT_REST, ENDING, TransactionState
-from headrace.core.transactions.tables import Effects, TransactionDecision, TransactionTables
+from headrace.core.transactions.tables import TransactionDecision, TransactionDecisionBuilder, TransactionTables
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
@@ -106,7 +106,7 @@ class TransactionCoordinator:
             self._time_out(deadline.transactional_id, out, now)
         return out.decision()
 
-    def _time_out(self, transactional_id: str, out: Effects, now: Now) -> None:
+    def _time_out(self, transactional_id: str, out: TransactionDecisionBuilder, now: Now) -> None:
         transaction = self.tables.transactions.get(transactional_id)
         if transaction is None:
             return
@@ -120,7 +120,7 @@ class TransactionCoordinator:
         is_writer = transaction.writer is not None
         self.endings.fence(transactional_id, transaction, out, now, for_good=is_writer, timed_out=True)
 
-    def _expire_ids(self, out: Effects, now: Now) -> None:
+    def _expire_ids(self, out: TransactionDecisionBuilder, now: Now) -> None:
         """Examine a slice of the ids; a later turn continues, and the next search begins after the interval."""
         if not self._unexamined:
             self._unexamined = [*reversed(self.tables.owners), *reversed(self.tables.transactions)]
@@ -148,7 +148,7 @@ class TransactionCoordinator:
         limit_ms = self.settings.id_expiration_ms
         return now.wall_ms - updated_at_ms >= limit_ms and self.tables.uptime.at(now) - updated_uptime_ms >= limit_ms
 
-    def _checkpoint_uptime(self, out: Effects, now: Now) -> None:
+    def _checkpoint_uptime(self, out: TransactionDecisionBuilder, now: Now) -> None:
         if self.tables.transactions or self.tables.owners:
             out.write(UptimeRecord(self.tables.uptime.at(now)))
         self._deadlines.set(_UPTIME, now.monotonic_ms + UPTIME_CHECKPOINT_MS)
@@ -161,7 +161,9 @@ class TransactionCoordinator:
         out.respond(ticket, self._init_producer(command, out, now))
         return out.decision()
 
-    def _init_producer(self, command: InitProducer, out: Effects, now: Now) -> ProducerResult | ProducerIdNeeded:
+    def _init_producer(
+        self, command: InitProducer, out: TransactionDecisionBuilder, now: Now
+    ) -> ProducerResult | ProducerIdNeeded:
         if not 0 < command.timeout_ms <= self.settings.timeout_ms_max:
             return ProducerResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         before = self.tables.transactions.get(command.transactional_id)
@@ -181,7 +183,9 @@ class TransactionCoordinator:
             return ProducerResult(ErrorCode.CONCURRENT_TRANSACTIONS)
         return self._reinitialize(before, command, out, now)
 
-    def _create(self, command: InitProducer, out: Effects, now: Now) -> ProducerResult | ProducerIdNeeded:
+    def _create(
+        self, command: InitProducer, out: TransactionDecisionBuilder, now: Now
+    ) -> ProducerResult | ProducerIdNeeded:
         if len(self.tables.transactions) >= TRANSACTIONAL_IDS_MAX:
             return ProducerResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if command.fresh_producer_id is None:
@@ -191,7 +195,7 @@ class TransactionCoordinator:
         return ProducerResult(_NONE, steps.producer_of(transaction))
 
     def _reinitialize(
-        self, before: Transaction, command: InitProducer, out: Effects, now: Now
+        self, before: Transaction, command: InitProducer, out: TransactionDecisionBuilder, now: Now
     ) -> ProducerResult | ProducerIdNeeded:
         expected_epoch = None if command.expected is None else command.expected.producer_epoch
         asked_before = expected_epoch is not None and expected_epoch == before.last_producer_epoch
@@ -233,13 +237,13 @@ class TransactionCoordinator:
         waiting.append((command, ticket))
         return True
 
-    def _retry_waiting_adds(self, transactional_id: str, out: Effects, now: Now) -> None:
+    def _retry_waiting_adds(self, transactional_id: str, out: TransactionDecisionBuilder, now: Now) -> None:
         """Repeat the requests that waited: the transaction has ended, or the wait is over."""
         self._deadlines.drop(_completion(transactional_id))
         for command, ticket in self._waiting_adds.pop(transactional_id, ()):
             out.respond(ticket, self._add_partitions(command, out, now))
 
-    def _add_partitions(self, command: AddPartitions, out: Effects, now: Now) -> ErrorCode:
+    def _add_partitions(self, command: AddPartitions, out: TransactionDecisionBuilder, now: Now) -> ErrorCode:
         before = self.tables.transactions.get(command.transactional_id)
         error = _refusal(before, command.producer)
         if before is None or error is not _NONE:
@@ -286,7 +290,9 @@ class TransactionCoordinator:
         out.respond(ticket, self._end(command, out, now))
         return out.decision()
 
-    def _end(self, command: EndTransaction, out: Effects, now: Now) -> ProducerResult | ProducerIdNeeded:
+    def _end(
+        self, command: EndTransaction, out: TransactionDecisionBuilder, now: Now
+    ) -> ProducerResult | ProducerIdNeeded:
         before = self.tables.transactions.get(command.transactional_id)
         if before is None:
             return ProducerResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -302,7 +308,7 @@ class TransactionCoordinator:
         return self._end_and_bump(before, command, out, now)
 
     def _end_and_bump(
-        self, before: Transaction, command: EndTransaction, out: Effects, now: Now
+        self, before: Transaction, command: EndTransaction, out: TransactionDecisionBuilder, now: Now
     ) -> ProducerResult | ProducerIdNeeded:
         error, is_retry = bumping_end_error(before, command)
         if error is not _NONE:
@@ -320,7 +326,7 @@ class TransactionCoordinator:
         self,
         before: Transaction,
         command: EndTransaction,
-        out: Effects,
+        out: TransactionDecisionBuilder,
         now: Now,
         next_producer_id: int = NO_PRODUCER_ID,
     ) -> Transaction:

@@ -14,7 +14,7 @@ from headrace.core.transactions.deadlines import (
 from headrace.core.transactions.records import Transaction
 from headrace.core.transactions.settings import ENDINGS_PER_RESULT, TransactionSettings
 from headrace.core.transactions.states import ENDING, TransactionState
-from headrace.core.transactions.tables import Effects, TransactionDecision, TransactionTables
+from headrace.core.transactions.tables import TransactionDecision, TransactionDecisionBuilder, TransactionTables
 
 
 class Endings:
@@ -36,13 +36,19 @@ class Endings:
         self._deadlines.set(_timeout(transactional_id), due_ms)
 
     def begin(
-        self, transactional_id: str, after: Transaction, out: Effects, now: Now, *, timed_out: bool = False
+        self,
+        transactional_id: str,
+        after: Transaction,
+        out: TransactionDecisionBuilder,
+        now: Now,
+        *,
+        timed_out: bool = False,
     ) -> None:
         """Begin the end of a transaction: `after` is the transaction with its outcome."""
         self._add(transactional_id, after, out, now, timed_out=timed_out)
         self._deliver_if_awaited(out)
 
-    def begin_all(self, ended: Iterable[tuple[str, Transaction]], out: Effects, now: Now) -> None:
+    def begin_all(self, ended: Iterable[tuple[str, Transaction]], out: TransactionDecisionBuilder, now: Now) -> None:
         """Begin the ends of many transactions at once."""
         for transactional_id, after in ended:
             self._add(transactional_id, after, out, now, timed_out=False)
@@ -52,7 +58,7 @@ class Endings:
         self,
         transactional_id: str,
         before: Transaction,
-        out: Effects,
+        out: TransactionDecisionBuilder,
         now: Now,
         *,
         for_good: bool,
@@ -66,7 +72,9 @@ class Endings:
         version = self._settings.server_version
         return steps.fenced(before, server_version=version, now_ms=now.wall_ms, for_good=for_good)
 
-    def _add(self, transactional_id: str, after: Transaction, out: Effects, now: Now, *, timed_out: bool) -> None:
+    def _add(
+        self, transactional_id: str, after: Transaction, out: TransactionDecisionBuilder, now: Now, *, timed_out: bool
+    ) -> None:
         self._deadlines.drop(_timeout(transactional_id))
         self._tables.write(out, transactional_id, after, now)
         self._undelivered[transactional_id] = timed_out
@@ -97,12 +105,12 @@ class Endings:
         ending = [key for key, transaction in self._tables.transactions.items() if transaction.state in ENDING]
         self._undelivered = dict.fromkeys(ending, False)
 
-    def _deliver_if_awaited(self, out: Effects) -> None:
+    def _deliver_if_awaited(self, out: TransactionDecisionBuilder) -> None:
         if self._sender is not None and self._undelivered:
             ticket, self._sender = self._sender, None
             self._deliver(ticket, out)
 
-    def _deliver(self, ticket: Ticket, out: Effects) -> None:
+    def _deliver(self, ticket: Ticket, out: TransactionDecisionBuilder) -> None:
         taken = list(self._undelivered.items())[:ENDINGS_PER_RESULT]
         for transactional_id, _ in taken:
             del self._undelivered[transactional_id]

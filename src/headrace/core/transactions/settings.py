@@ -6,12 +6,14 @@ from typing import Self
 from headrace.model.configs import BrokerConfig
 
 PARTITIONS_PER_TRANSACTION_MAX = 10_000
-"""All partitions are written in one record whenever one is added."""
+"""Partitions of one transaction, which are all written in one record whenever one is added."""
 
 TRANSACTIONAL_IDS_MAX = 1_000_000
-"""Per coordinator, that is per partition of `__transaction_state`."""
+"""Transactional ids per coordinator, that is per partition of `__transaction_state`."""
 
 DEADLINES_PER_TURN = 50
+"""Timeouts of transactions that one turn handles; the rest follow in later turns."""
+
 IDS_PER_SLICE = 500
 """Transactional ids that one turn examines, where all of them must be examined."""
 
@@ -19,10 +21,10 @@ SLICE_PAUSE_MS = 1
 """The pause before the next slice of such work, so that it runs in a later turn."""
 
 COMPLETION_WAIT_MS_MAX = 100
-"""How long the addition of a partition waits for the end of the previous transaction."""
+"""The time that the addition of a partition waits for the end of the previous transaction."""
 
 WAITING_PER_ID_MAX = 1_000
-"""Additions that may wait for that at once."""
+"""Additions that may wait at once for the end of the previous transaction of one transactional id."""
 
 ENDINGS_PER_RESULT = 100
 """Ended transactions that one result hands to the sender of markers."""
@@ -43,6 +45,7 @@ WRITER_TIMEOUT_MS_DEFAULT = 900_000
 """The time without a request of a run after which its open writers are aborted, unless a writer sets another."""
 
 WRITER_TIMEOUT_MS_MAX = 24 * 3_600_000
+"""The longest such time that a writer may set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from headrace.core.transactions.records import CoordinatorRecord, Transaction, T
 from headrace.core.transactions.states import TransactionState
 
 TransactionDecision = Decision[CoordinatorRecord]
-Effects = DecisionBuilder[CoordinatorRecord]
+TransactionDecisionBuilder = DecisionBuilder[CoordinatorRecord]
 
 _ONGOING = TransactionState.ONGOING
 
@@ -24,7 +24,7 @@ class TransactionTables:
         """The transactional ids of each owner; they follow from the transactions."""
         self.uptime = Uptime()
 
-    def begin_decision(self) -> Effects:
+    def begin_decision(self) -> TransactionDecisionBuilder:
         """Return an empty decision; each record written to it is applied at once."""
         return DecisionBuilder(self.apply)
 
@@ -52,7 +52,7 @@ class TransactionTables:
             self.transactions[transactional_id] = after
             self.uptime.replayed(after.updated_uptime_ms)
 
-    def write(self, out: Effects, transactional_id: str, transaction: Transaction, now: Now) -> None:
+    def write(self, out: TransactionDecisionBuilder, transactional_id: str, transaction: Transaction, now: Now) -> None:
         """Write the transaction's record with the current uptime."""
         uptime_ms = self.uptime.at(now)
         before = self.transactions.get(transactional_id)
@@ -61,6 +61,6 @@ class TransactionTables:
         stamped = transaction._replace(updated_uptime_ms=uptime_ms, started_uptime_ms=started_ms)
         out.write(TransactionRecord(transactional_id, stamped))
 
-    def write_owner(self, out: Effects, name: str, owner: Owner, now: Now) -> None:
+    def write_owner(self, out: TransactionDecisionBuilder, name: str, owner: Owner, now: Now) -> None:
         """Write the owner's record with the current uptime."""
         out.write(OwnerRecord(name, owner._replace(updated_uptime_ms=self.uptime.at(now))))

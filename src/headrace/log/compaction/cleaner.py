@@ -3,7 +3,7 @@
 The cleaner first reads the dirty part and maps every key to its last offset; then it reads every segment and writes the
 records that are still needed. It decodes records, so it runs in a process of its own, outside the loop: its input is a
 plan of paths and numbers, and it yields each group of segments that it has written. It verifies every checksum before
-it stores bytes again (guarantee G8).
+it stores bytes again ("Damage on disk" in docs/guarantees.md).
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence

@@ -33,7 +33,7 @@ _NETWORK = (
     row("listeners", LIST, ("PLAINTEXT://127.0.0.1:9092",), "The addresses to listen on: a comma-separated list of NAME://host:port.", validator=wrong_listeners),
     row("advertised.listeners", LIST, None, "The addresses that clients use to connect; defaults to listeners.", validator=wrong_listeners),
     row("listener.security.protocol.map", LIST, SECURITY_PROTOCOLS_DEFAULT, "The security protocol of each listener name; only PLAINTEXT is supported.", validator=wrong_protocol_map),
-    row("socket.request.max.bytes", INT, 100 << 20, "The maximum size of a request.", low=1),
+    row("socket.request.max.bytes", INT, 100 << 20, "The maximum size of a request. The broker closes the connection as soon as it reads a larger size, logs it and counts it in headrace_protocol_errors_total. Most APIs have a lower limit: REQUEST_BYTES_MAX in docs/reference/limits.md.", low=1),
     row("socket.send.buffer.bytes", INT, 100 << 10, "The socket send buffer of each connection; -1 uses the system default.", low=-1, honoured=False),
     row("socket.receive.buffer.bytes", INT, 100 << 10, "The socket receive buffer of each connection; -1 uses the system default.", low=-1, honoured=False),
     row("socket.listen.backlog.size", INT, 50, "The maximum number of connections that wait to be accepted.", low=1, honoured=False),

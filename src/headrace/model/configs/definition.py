@@ -209,7 +209,7 @@ class ConfigTable:
     def check_served(self, name: str, text: str, *, subject: str = "") -> None:
         """Raise ConfigError for a value that promises something that the broker does not support.
 
-        Stored values are not checked: a data folder of an older release must open.
+        Stored values are not checked: a data folder of an earlier version must open.
         """
         key = self.lookup(name, subject=subject)
         if key.refusal and self.parse(name, text, subject=subject) != key.default:

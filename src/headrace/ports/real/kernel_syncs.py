@@ -90,7 +90,7 @@ class KernelSyncs:
         return True
 
     def ended(self) -> list[tuple[Completed, None, BaseException | None]]:
-        """Yield the syncs that have ended since the last call: the callback, and its result."""
+        """Return the syncs that have ended since the last call: the callback, and its result."""
         return self._taken(wait_for=0)
 
     def close(self) -> None:

@@ -74,7 +74,7 @@ class DeadLetters:
         self._topic_id = described.topic_id
 
     def letters(self) -> Iterator[DeadLetter]:
-        """Return all dead letters in the topic, oldest first in each partition, including those that were replayed."""
+        """Yield all dead letters in the topic, oldest first in each partition, including those that were replayed."""
         with self._consumer() as consumer:
             left, sent = self._left(consumer), self._loaded()
             for records in _batches(consumer, _begin(consumer, self.places, {})):

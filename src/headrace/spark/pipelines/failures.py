@@ -27,7 +27,7 @@ missing table (42P01) may return.
 FINAL_KINDS = frozenset(
     (
         "DataLost", "OptionError", "CheckpointError", "RowError", "RowTooLarge", "BadRecord", "TooManyRows",
-        "SameBatchTwice", "SameLaneTwice", "LanesMixed", "ParseException", "WrittenByEarlierRelease",
+        "SameBatchTwice", "SameLaneTwice", "LanesMixed", "ParseException", "WrittenByEarlierVersion",
     )
 )  # fmt: skip
 """Error classes that the same data and definition cause again."""

@@ -64,7 +64,7 @@ class ReplayedLetters:
             yield self._key(place, chunk), f"{self._bits[place, chunk]:x}".encode()
 
     def _removed(self, left: Mapping[TopicPartition, int]) -> Iterator[tuple[bytes, None]]:
-        """Return the chunks that lie completely below the offset; without the topic there are none."""
+        """Yield the chunks that lie completely below the offset; without the topic there are none."""
         for place, chunk in sorted(self._bits):
             if (chunk + 1) * CHUNK_OFFSETS <= left.get(place, 0):
                 del self._bits[place, chunk]

@@ -80,8 +80,8 @@ def _times(durations: Mapping[str, int]) -> dict[str, int]:
 
 
 def _ends(progress: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """Return the read positions of the topics, by the slowest of their sources; a source that is read twice counts
-    once.
+    """Return the end offset of each partition that was read. A topic that several sources read appears once, with the
+    lowest offset of each partition.
     """
     found: dict[str, dict[str, int]] = {}
     for source in progress.get("sources") or ():

@@ -72,7 +72,7 @@ def _clean(text: str) -> str:
 
 
 def _echo(lines: Sequence[str]) -> Iterator[str]:
-    """Return the statement as Spark repeats it."""
+    """Yield the statement as Spark repeats it."""
     is_in = False
     for line in lines:
         if is_in and _CARETS.match(line):

@@ -169,7 +169,7 @@ def _matched(folder: Path, pattern: str, bare: str) -> Iterator[Path]:
 
 
 def _definitions(file: Path, findings: Findings) -> Iterator[Definition]:
-    """Return the definitions of a file; its mistakes go to the findings."""
+    """Yield the definitions of a file; its mistakes go to the findings."""
     try:
         text = read_text(file)
     except DefinitionError as error:

@@ -253,7 +253,7 @@ class Runner:
 
 
 def _done_since(query: "StreamingQuery", batch: int) -> Iterator[dict[str, Any]]:
-    """Return the progress of the batches after this one; triggers that found no records are not batches."""
+    """Yield the progress of the batches after this one; triggers that found no records are not batches."""
     newest = query.lastProgress
     if newest is None or newest.batchId <= batch:
         return

@@ -63,7 +63,7 @@ def check_script(text: str) -> list[Mistake]:
 
 
 def created_things(text: str) -> Iterator[tuple[str, str, int]]:
-    """Return what the statements of a file create: kind (table, view, flow), name, and line counted from 0."""
+    """Yield what the statements of a file create: kind (table, view, flow), name, and line counted from 0."""
     for statement in _statements(text):
         kind = next((n for n, token in enumerate(statement[:_CREATE_WORDS_MAX]) if token.word in _CREATED), None)
         if kind is None or statement[0].word != "create":

@@ -116,7 +116,7 @@ def _check(data: memoryview, bounds: list[int], heads: Heads) -> None:
 def _in_place(
     data: memoryview, begins: Int64s, ends: Int64s, heads: Heads, group_bytes: int, inflated_bytes_max: int
 ) -> Iterator[Group]:
-    """Return groups in place; nothing is compressed."""
+    """Yield groups in place; nothing is compressed."""
     sizes = ends - begins
     _check_sizes(sizes, heads, inflated_bytes_max)
     filled = numpy.cumsum(sizes + HEADER_SIZE)

@@ -25,8 +25,8 @@ class SameBatchTwice(RuntimeError):
     """Two writes of one run share a name, so that the second would be mistaken for a repetition."""
 
 
-class WrittenByEarlierRelease(RuntimeError):
-    """A table has the batch commits of the owner under the names of an earlier release, which are not read."""
+class WrittenByEarlierVersion(RuntimeError):
+    """The batch commits of the owner have the names of a development version before 0.1, which are not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Table(Protocol):
     def committed(self, owner: str, run: str = "") -> BatchCommit | None:
         """Return the owner's newest batch commit, as the run knows it.
 
-        Raises WrittenByEarlierRelease if the table has it under the names of an earlier release.
+        Raises WrittenByEarlierVersion if the table has it under the names of a development version before 0.1.
         """
         ...
 

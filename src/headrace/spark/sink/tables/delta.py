@@ -18,7 +18,7 @@ from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.tables.batch_commits import (
     BatchCommit,
     FileReport,
-    WrittenByEarlierRelease,
+    WrittenByEarlierVersion,
     is_noted,
     is_repeat,
 )
@@ -31,7 +31,7 @@ HISTORY_SEARCHED = 100
 
 _OWNER, _BATCH, _RUN, _WRITE = "headrace.owner", "headrace.batch", "headrace.run", "headrace.write"
 _BATCH_BEFORE = "headrace.epoch"
-"""The property of the batch id in commits of earlier releases, which this release refuses."""
+"""The property of the batch id in commits of development versions before 0.1, which is refused."""
 
 
 class DeltaFolder:
@@ -128,10 +128,10 @@ class DeltaFolder:
             if entry.get(_OWNER) != owner:
                 continue
             if _BATCH not in entry and _BATCH_BEFORE in entry:
-                raise WrittenByEarlierRelease(
+                raise WrittenByEarlierVersion(
                     f"the Delta table {self._options.path} has batches of {owner} under the property {_BATCH_BEFORE} "
-                    "of an earlier release, which is not read: let that release finish the last batch of the query, "
-                    "then set another option sinkName, or write to another table. Nothing is written"
+                    "of a development version before 0.1, which is not read: let that version finish the last batch of "
+                    "the query, then set another option sinkName, or write to another table. Nothing is written"
                 )
             if entry.get(_BATCH) == str(version):
                 found = BatchCommit(version, entry[_RUN], entry[_WRITE])

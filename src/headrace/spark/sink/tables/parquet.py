@@ -15,7 +15,7 @@ from headrace.spark.sink.identity import Identity
 from headrace.spark.sink.tables.batch_commits import (
     BatchCommit,
     FileReport,
-    WrittenByEarlierRelease,
+    WrittenByEarlierVersion,
     is_noted,
     is_repeat,
 )
@@ -27,7 +27,7 @@ OWN_FOLDER = "_headrace"
 
 _STAGING, _BATCHES = "staging", "batches"
 _BATCHES_BEFORE = "epochs"
-"""The folder of the lists of earlier releases, which this release refuses."""
+"""The folder of the lists of development versions before 0.1, which is refused."""
 _REPEATS = "repeats"
 """The field of a list that has, for each later run that repeated the batch, the write that did."""
 REPEATS_MAX = 100
@@ -109,9 +109,9 @@ class ParquetFolder:
     def _refuse_earlier_lists(self, owner: str) -> None:
         before = os.path.join(self._folder, OWN_FOLDER, _BATCHES_BEFORE, owner)
         if os.path.isdir(before):
-            raise WrittenByEarlierRelease(
-                f"the batches of {owner} are listed in {before}, where an earlier release kept them: stop all writers "
-                f"of the folder, then move it to {self._lists(owner)}. Nothing is written"
+            raise WrittenByEarlierVersion(
+                f"the batches of {owner} are listed in {before}, where a development version before 0.1 kept them: "
+                f"stop all writers of the folder, then move it to {self._lists(owner)}. Nothing is written"
             )
 
     def _read(self, owner: str, batch_id: int) -> dict[str, Any]:
