@@ -19,7 +19,7 @@ def test_subjects_take_turns() -> None:
         return measured
 
     told: list[str] = []
-    found = rounds.in_turns("load", {"a": subject("a"), "b": subject("b")}, rounds=2, client="none", tell=told.append)
+    found = rounds.in_turns("load", {"a": subject("a"), "b": subject("b")}, rounds=2, client="none", report=told.append)
     assert seen == ["a", "b", "a", "b"]
     assert [(one.subject, one.values("seconds")) for one in found] == [("a", [1.0, 3.0]), ("b", [2.0, 4.0])]
     assert told[-1] == "load: b, round 2 of 2"
@@ -30,7 +30,7 @@ def test_a_rejected_round_has_no_measurement() -> None:
         raise RunRejected("one answer was wrong")
 
     with pytest.raises(RunRejected):
-        rounds.in_turns("load", {"a": refused}, rounds=1, client="none", tell=lambda text: None)
+        rounds.in_turns("load", {"a": refused}, rounds=1, client="none", report=lambda text: None)
 
 
 def test_warming_up_ends_when_the_figure_settles(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,10 +38,10 @@ def test_warming_up_ends_when_the_figure_settles(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(warm_up, "WARM_SECONDS_MAX", 60.0)
     values = [400.0, 100.0, 50.0, 32.0, 30.0, 30.5, 29.0]
     left = iter(values)
-    warm_up.warm_up("load", "jvm", lambda: {"seconds": next(left)}, figure="seconds", tell=lambda text: None)
+    warm_up.warm_up("load", "jvm", lambda: {"seconds": next(left)}, figure="seconds", report=lambda text: None)
     assert list(left) == [29.0]
 
 
 def test_warming_up_ends_by_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm_up, "WARM_SECONDS_MAX", 0.0)
-    warm_up.warm_up("load", "jvm", lambda: pytest.fail("no round is due"), figure="seconds", tell=lambda text: None)
+    warm_up.warm_up("load", "jvm", lambda: pytest.fail("no round is due"), figure="seconds", report=lambda text: None)

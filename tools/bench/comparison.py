@@ -25,7 +25,7 @@ from headrace.bench.loads import LARGE, PRODUCE_LOADS
 from headrace.bench.machine import require_disk
 from headrace.bench.produce import ProduceRounds
 from headrace.bench.replay import ReplayClient
-from headrace.bench.rounds import Measured, Told, in_turns
+from headrace.bench.rounds import Measured, ProgressReport, in_turns
 from headrace.client.errors import ClientError
 from headrace.wire.compiled import has_request_helper
 from headrace.wire.records.compression import Compression
@@ -123,7 +123,7 @@ class Maker(Protocol):
 class Comparison:
     """Runs the selected parts and collects their measurements; a failed part is reported and skipped."""
 
-    def __init__(self, folder: Path, *, extent: Extent, with_kafka: bool, tell: Told) -> None:
+    def __init__(self, folder: Path, *, extent: Extent, with_kafka: bool, report: ProgressReport) -> None:
         self.folder = folder
         self.client = ReplayClient(folder)
         self.extent = extent
@@ -134,7 +134,7 @@ class Comparison:
         self.failures: dict[str, str] = {}
         """Reasons of failed parts, by name."""
 
-        self._tell = tell
+        self._report = report
         self._loaded: list[BrokerProcess] = []
 
     def run(self, names: Sequence[str]) -> None:
@@ -161,11 +161,11 @@ class Comparison:
             expected = isinstance(error, BenchError | ClientError)
             reason = str(error) if expected else f"{type(error).__name__}: {error}"
             self.failures[name] = "; ".join(filter(None, (reason, *deaths)))
-            self._tell(f"{name} does not count: {reason}")
+            self._report(f"{name} does not count: {reason}")
 
     def new_brokers(self, purpose: str, settings: Mapping[str, str] | None = None) -> list[BrokerProcess]:
         """Create one empty broker of each kind, without starting it."""
-        self._tell(f"brokers for {purpose}")
+        self._report(f"brokers for {purpose}")
         return [make(self.folder / f"{purpose}-{place}", settings) for place, make in enumerate(self.makers.values())]
 
     def measure(
@@ -184,12 +184,12 @@ class Comparison:
         if warm_figure:
             for broker in self._loaded:
                 measured = warm(broker) if warm is not None else subjects[broker.name]
-                warm_up(load, broker.name, measured, figure=warm_figure, tell=self._tell)
+                warm_up(load, broker.name, measured, figure=warm_figure, report=self._report)
         self.add(load, {**subjects, **(others or {})}, rounds=rounds or self.extent.rounds, client=client)
 
     def add(self, load: str, subjects: Mapping[str, Measured], *, rounds: int, client: str = "") -> None:
         client = client or self.client.description
-        self.measurements += in_turns(load, subjects, rounds=rounds, client=client, tell=self._tell)
+        self.measurements += in_turns(load, subjects, rounds=rounds, client=client, report=self._report)
 
 
 def produce(comparison: Comparison) -> None:

@@ -1,4 +1,4 @@
-"""Figures: names, units, rounds, medians and spread."""
+"""Figures of a load: their names, units and number formats; the median and the range of several rounds."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ Round = Mapping[str, float]
 
 class Figure(NamedTuple):
     label: str
-    layout: str
+    number_format: str
 
     def text(self, value: float) -> str:
-        return self.layout.format(value)
+        return self.number_format.format(value)
 
 
 FIGURES: Mapping[str, Figure] = {
@@ -117,7 +117,7 @@ def figure_text(name: str, value: float) -> str:
 
 
 def median_text(measurement: Measurement, figure: str) -> str:
-    """Return the median and, for several rounds, the spread: `12.3 ±4%`."""
+    """Return the median and, for several rounds, half the range relative to it: `12.3 ±4%`."""
     text = figure_text(figure, measurement.median(figure))
     if len(measurement.values(figure)) < 2:
         return text

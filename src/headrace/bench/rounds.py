@@ -8,7 +8,7 @@ from headrace.bench.figures import Measurement, Round
 Measured = Callable[[], Round]
 """Runs one round and returns its figures; raises RunRejected if the round does not count."""
 
-Told = Callable[[str], None]
+ProgressReport = Callable[[str], None]
 """Receives the description of the current step."""
 
 
@@ -17,12 +17,14 @@ def settle_disk() -> None:
     os.sync()
 
 
-def in_turns(load: str, subjects: Mapping[str, Measured], *, rounds: int, client: str, tell: Told) -> list[Measurement]:
+def in_turns(
+    load: str, subjects: Mapping[str, Measured], *, rounds: int, client: str, report: ProgressReport
+) -> list[Measurement]:
     """Run `rounds` interleaved rounds of all subjects."""
     found: dict[str, list[Round]] = {name: [] for name in subjects}
     for number in range(rounds):
         for name, measured in subjects.items():
-            tell(f"{load}: {name}, round {number + 1} of {rounds}")
+            report(f"{load}: {name}, round {number + 1} of {rounds}")
             settle_disk()
             found[name].append(measured())
     return [

@@ -15,7 +15,7 @@ from headrace.bench.brokers import (
 )
 from headrace.bench.machine import bench_folder, touched_memory
 from headrace.bench.replay import ReplayClient
-from headrace.bench.rounds import Told
+from headrace.bench.rounds import ProgressReport
 from headrace.bench.topics import delete_topics
 
 ANSWER_SECONDS_MAX = 5
@@ -30,7 +30,7 @@ class Setup(NamedTuple):
     folder: Path
     client: ReplayClient
     brokers: list[MeasuredBroker]
-    topics: str
+    topic_prefix: str
     """Prefix of the topic names of this run."""
 
 
@@ -42,7 +42,7 @@ def prepared(
     broker_pid: int | None,
     touch: bool,
     compiled: bool,
-    tell: Told,
+    report: ProgressReport,
     settings: Mapping[str, str] | None = None,
     with_pure_python: bool = False,
     beside: Sequence[BrokerMaker] = (),
@@ -55,24 +55,24 @@ def prepared(
     with ExitStack() as stack:
         own_folder = stack.enter_context(bench_folder(folder))
         if touch:
-            tell("touching the memory")
+            report("touching the memory")
             stack.enter_context(touched_memory(own_folder))
         brokers: list[MeasuredBroker] = []
         if bootstrap is not None:
             wait_for_metadata(bootstrap, seconds_max=ANSWER_SECONDS_MAX)
             brokers.append(MeasuredBroker(bootstrap, bootstrap, broker_pid))
         else:
-            brokers.append(_started(stack, HeadraceBroker(own_folder / "headrace", settings), tell))
+            brokers.append(_started(stack, HeadraceBroker(own_folder / "headrace", settings), report))
         if with_pure_python:
-            brokers.append(_started(stack, PurePythonBroker(own_folder / "pure-python", settings), tell))
+            brokers.append(_started(stack, PurePythonBroker(own_folder / "pure-python", settings), report))
         for number, make in enumerate(beside):
-            brokers.append(_started(stack, make(own_folder / f"beside-{number}", settings), tell))
-        topics = f"bench-{secrets.token_hex(4)}"
+            brokers.append(_started(stack, make(own_folder / f"beside-{number}", settings), report))
+        topic_prefix = f"bench-{secrets.token_hex(4)}"
         if bootstrap is not None:
-            stack.callback(delete_topics, bootstrap, topics)
-        yield Setup(own_folder, ReplayClient(own_folder, compiled=compiled), brokers, topics)
+            stack.callback(delete_topics, bootstrap, topic_prefix)
+        yield Setup(own_folder, ReplayClient(own_folder, compiled=compiled), brokers, topic_prefix)
 
 
-def _started(stack: ExitStack, broker: BrokerProcess, tell: Told) -> BrokerProcess:
-    tell(f"starting {broker.name}")
+def _started(stack: ExitStack, broker: BrokerProcess, report: ProgressReport) -> BrokerProcess:
+    report(f"starting {broker.name}")
     return stack.enter_context(broker).start()

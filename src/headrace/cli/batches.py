@@ -31,12 +31,12 @@ def batches(bootstrap: str, owner: str, as_json: bool) -> None:
     last = f"batch {found.committed_batch_id}" if found.committed_batch_id >= 0 else "no batch"
     click.echo(clean(f"{owner}: {last} committed, newest run {found.run}, {time_text(found.updated_at_ms)}"))
     print_table(
-        ("transactional id", "state", "producer", "epoch", "lent to"),
+        ("transactional id", "state", "producer", "producer epoch", "lent to"),
         (
             (each.transactional_id, each.state, each.producer_id, each.producer_epoch, writer_text(each))
             for each in found.writers
         ),
-        right=("producer", "epoch"),
+        right=("producer", "producer epoch"),
         empty="the pool is empty",
     )
 

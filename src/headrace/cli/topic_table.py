@@ -19,7 +19,7 @@ def print_details(topic: TopicDetails, *, all_configs: bool) -> None:
         f"{kind} {clean(topic.name)}  id {topic.topic_id}  {count_text(len(topic.partitions), 'partition')}  "
         f"{count_text(records, 'offset')}  {size_text(size)}"
     )
-    columns = ("partition", "leader", "epoch", "replicas", "in sync", "start", "end", "size")
+    columns = ("partition", "leader", "leader epoch", "replicas", "in sync", "start", "end", "size")
     print_table(
         columns,
         (
@@ -35,7 +35,7 @@ def print_details(topic: TopicDetails, *, all_configs: bool) -> None:
             )
             for partition in topic.partitions
         ),
-        right=("partition", "leader", "epoch", "start", "end", "size"),
+        right=("partition", "leader", "leader epoch", "start", "end", "size"),
         styles={"leader": lambda cell: "bold red" if cell == "none" else ""},
     )
     shown = [entry for entry in topic.configs if all_configs or entry.source == ConfigSource.TOPIC]

@@ -159,7 +159,7 @@ def describe(bootstrap: str, ids: tuple[str, ...], as_json: bool) -> None:
         print_json([_description_json(each) | writer_json(writers.get(each.transactional_id)) for each in found])
         return
     print_table(
-        ("transactional id", "state", "producer", "epoch", "timeout", "open for"),
+        ("transactional id", "state", "producer", "producer epoch", "timeout", "open for"),
         (
             (
                 each.transactional_id,
@@ -171,7 +171,7 @@ def describe(bootstrap: str, ids: tuple[str, ...], as_json: bool) -> None:
             )
             for each in found
         ),
-        right=("producer", "epoch", "timeout", "open for"),
+        right=("producer", "producer epoch", "timeout", "open for"),
     )
     for each in found:
         where = f" in {partitions_text(each.partitions)}" if each.partitions else ""
@@ -253,7 +253,7 @@ def _print_hanging(found: Sequence[HangingTransaction], as_json: bool) -> None:
         print_json([{**each._asdict(), **each.partition._asdict()} for each in found])
         return
     print_table(
-        ("topic", "partition", "producer", "epoch", "since offset", "last write"),
+        ("topic", "partition", "producer", "producer epoch", "since offset", "last write"),
         (
             (
                 *each.partition,
@@ -264,7 +264,7 @@ def _print_hanging(found: Sequence[HangingTransaction], as_json: bool) -> None:
             )
             for each in found
         ),
-        right=("partition", "producer", "epoch", "since offset"),
+        right=("partition", "producer", "producer epoch", "since offset"),
         empty="no hanging transactions: every open transaction has a coordinator",
     )
 

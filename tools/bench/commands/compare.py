@@ -59,7 +59,7 @@ def compare(
 
     with benchmark_failures(), own_folder(folder, touch=not quick if touch is None else touch) as place:
         comparison = Comparison(
-            place, extent=QUICK if quick else FULL, with_kafka=not no_kafka and _kafka_is_there(), tell=tell
+            place, extent=QUICK if quick else FULL, with_kafka=not no_kafka and _kafka_is_there(), report=tell
         )
         comparison.run(only or PART_NAMES)
     measured = {one.load for one in comparison.measurements}

@@ -42,7 +42,7 @@ def groups(run: Run, connections: int, depth: int, members: int, seconds: float)
             return CommitRounds(
                 broker,
                 made.client,
-                topic=f"{made.topics}-commits",
+                topic=f"{made.topic_prefix}-commits",
                 connections=connections,
                 depth=depth,
                 seconds=seconds,
@@ -53,7 +53,7 @@ def groups(run: Run, connections: int, depth: int, members: int, seconds: float)
                 made,
                 run,
                 load.name,
-                lambda broker: RebalanceRounds(broker, load, topic=made.topics),
+                lambda broker: RebalanceRounds(broker, load, topic=made.topic_prefix),
                 client=IN_PROCESS,
             )
 
@@ -61,7 +61,7 @@ def groups(run: Run, connections: int, depth: int, members: int, seconds: float)
         subjects = {broker.name: commits(broker) for broker in made.brokers}
         if run.beside:
             for subject, measured in subjects.items():
-                warm_up(name, subject, measured, figure="cpu_us_per_request", tell=tell)
+                warm_up(name, subject, measured, figure="cpu_us_per_request", report=tell)
         found += measure_subjects(run, name, subjects, client=made.client.description)
         for load in loads:
             found += rebalances(load)

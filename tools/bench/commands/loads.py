@@ -60,7 +60,7 @@ def durable(run: Run, seconds: float) -> None:
         require_disk(made.folder, "a sync")
         for number, (name, load) in enumerate(DURABLE_LOADS.items()):
             make = partial(DurableRounds, client=made.client, load=replace(load, seconds=seconds), folder=made.folder)
-            found += measure(made, run, name, partial(make, topic=f"{made.topics}-{number}"))
+            found += measure(made, run, name, partial(make, topic=f"{made.topic_prefix}-{number}"))
     show(found, run)
 
 
@@ -74,7 +74,9 @@ def metadata(run: Run, topics: int, partitions: int, seconds: float) -> None:
     from tools.bench.metadata import MetadataRounds
 
     with setup(run) as made:
-        make = partial(MetadataRounds, client=made.client, topic=made.topics, topics=topics, partitions=partitions)
+        make = partial(
+            MetadataRounds, client=made.client, topic=made.topic_prefix, topics=topics, partitions=partitions
+        )
         load = f"metadata, {topics:,} topics x {partitions}"
         found = measure(made, run, load, partial(make, seconds=seconds))
     show(found, run)

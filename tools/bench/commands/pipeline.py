@@ -102,7 +102,7 @@ def _measure_rounds(found: Measured, folders: Iterator[Path], *, events: int, ro
     }
     for name, measured in loads.items():
         with found.part(name):
-            found.measurements += in_turns(name, {HEADRACE: measured}, rounds=rounds, client=CLIENT, tell=tell)
+            found.measurements += in_turns(name, {HEADRACE: measured}, rounds=rounds, client=CLIENT, report=tell)
 
 
 def _measure_steady(found: Measured, folders: Iterator[Path], *, rate: int, seconds: int) -> None:

@@ -76,7 +76,7 @@ def spark(
     with benchmark_failures(), ExitStack() as stack:
         jars = [] if no_connector else _connector()
         place = stack.enter_context(own_folder(folder, touch=not quick if touch is None else touch))
-        comparison = stack.enter_context(SparkComparison(place, sizes=wanted, jars=jars, tell=tell))
+        comparison = stack.enter_context(SparkComparison(place, sizes=wanted, jars=jars, report=tell))
         comparison.run(only or PART_NAMES)
     measured = {one.load for one in comparison.measurements}
     judged = verdicts(comparison.measurements, [each for each in SPARK_TARGETS if not only or each.load in measured])

@@ -99,7 +99,7 @@ def recovery(run: Run, megabytes: int) -> None:
         for number, (name, load) in enumerate(loads.items()):
 
             def make(broker: "MeasuredBroker", load=load, number=number) -> "Measured":
-                return RecoveryRounds(_own(broker), made.client, load, topic=f"{made.topics}-{number}")
+                return RecoveryRounds(_own(broker), made.client, load, topic=f"{made.topic_prefix}-{number}")
 
             found += measure(made, run, name, make)
     show(found, run)

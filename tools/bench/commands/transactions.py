@@ -28,7 +28,7 @@ def transactions(run: Run, producers: int, records: int, partitions: int, second
     with setup(run) as made:
 
         def make(broker: "MeasuredBroker") -> "Measured":
-            return TransactionRounds(broker, load, topic=made.topics)
+            return TransactionRounds(broker, load, topic=made.topic_prefix)
 
         found = measure(made, run, load.name, make, client=IN_PROCESS)
     show(found, run)

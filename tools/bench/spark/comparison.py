@@ -9,7 +9,7 @@ from typing import Self
 from headrace.bench.brokers import HEADRACE, HeadraceBroker
 from headrace.bench.errors import BenchError, ToolMissing
 from headrace.bench.figures import Measurement
-from headrace.bench.rounds import Measured, Told, in_turns
+from headrace.bench.rounds import Measured, ProgressReport, in_turns
 from headrace.client.errors import ClientError
 from tools.bench.spark import targets
 from tools.bench.spark.connector import CONNECTOR_VERSION
@@ -79,7 +79,7 @@ Part = Callable[["SparkComparison"], None]
 class SparkComparison:
     """Runs the selected parts and collects their measurements; a failed part is reported and skipped."""
 
-    def __init__(self, folder: Path, *, sizes: Sizes, jars: Sequence[Path], tell: Told) -> None:
+    def __init__(self, folder: Path, *, sizes: Sizes, jars: Sequence[Path], report: ProgressReport) -> None:
         """Prepare the comparison; without jars only our format is measured."""
         self.folder = folder
         self.sizes = sizes
@@ -90,13 +90,13 @@ class SparkComparison:
         self.measurements: list[Measurement] = []
         self.failures: dict[str, str] = {}
         """Reasons of failed parts, by name."""
-        self._tell = tell
+        self._report = report
         self._topics: dict[Rows, LoadedTopic] = {}
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._tell("starting a broker and Spark")
+            self._report("starting a broker and Spark")
             stack.enter_context(self.broker).start()
             stack.enter_context(self.numpy_driver)
             stack.enter_context(self.driver).start()
@@ -112,13 +112,13 @@ class SparkComparison:
                 PARTS[name](self)
             except (BenchError, ClientError) as error:
                 self.failures[name] = "; ".join(filter(None, (str(error), self.broker.epitaph())))
-                self._tell(f"{name} does not count: {error}")
+                self._report(f"{name} does not count: {error}")
 
     def topic(self, count: int, value_bytes: int) -> LoadedTopic:
         """Return the topic with these rows; created on first use."""
         rows = Rows(count, value_bytes)
         if rows not in self._topics:
-            self._tell(f"loading {count} rows of {value_bytes} bytes")
+            self._report(f"loading {count} rows of {value_bytes} bytes")
             name = f"loaded-{len(self._topics)}"
             self._topics[rows] = load_topic(self.driver, self.broker, name, rows, batch_bytes=BATCH_BYTES)
         return self._topics[rows]
@@ -127,9 +127,9 @@ class SparkComparison:
         """Measure in alternating rounds; warm-up rounds have the same order."""
         warm_rounds = self.sizes.warm_rounds if warm_rounds < 0 else warm_rounds
         if warm_rounds:
-            in_turns(f"{load}, warming up", subjects, rounds=warm_rounds, client=MASTER, tell=self._tell)
+            in_turns(f"{load}, warming up", subjects, rounds=warm_rounds, client=MASTER, report=self._report)
         rounds = rounds or self.sizes.rounds
-        self.measurements += in_turns(load, subjects, rounds=rounds, client=MASTER, tell=self._tell)
+        self.measurements += in_turns(load, subjects, rounds=rounds, client=MASTER, report=self._report)
 
 
 def _reads(comparison: SparkComparison, load: str, topic: LoadedTopic, drivers: Mapping[str, Driver]) -> None:

@@ -1,4 +1,4 @@
-"""AbortBatch (32002): abort the open writers of a run for a batch; a committed batch stays."""
+"""AbortBatch (32002): aborts the open writers of a run for a batch; a committed batch stays."""
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.batch_commits import proposed

@@ -1,4 +1,4 @@
-"""BeginBatchWriter (32000): lend a task a producer identity for one batch, unless the batch is committed."""
+"""BeginBatchWriter (32000): lends a task a producer identity for one batch, unless the batch is committed."""
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.batch_commits import proposed

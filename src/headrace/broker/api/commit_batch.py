@@ -1,4 +1,4 @@
-"""CommitBatch (32001): commit the named writers of a batch and abort the owner's other writers."""
+"""CommitBatch (32001): commits the named writers of a batch and aborts the owner's other writers."""
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.batch_commits import proposed

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from headrace.broker.api.context import close_for_bad_input
 from headrace.broker.api.fetch_response import (
-    SlicedResponse,
+    SlicedFetchResponse,
     TopicResults,
     add_by_topic,
     count_results,
@@ -140,7 +140,7 @@ def _serve(
             parts = encoded(version, correlation_id, _NONE, session_id, topics)
             answer.complete(joined_if_small(services.disk, parts))
             return
-        SlicedResponse(
+        SlicedFetchResponse(
             services,
             answer,
             wants,

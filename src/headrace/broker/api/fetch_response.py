@@ -54,13 +54,13 @@ def add_by_topic(
                 changed = (
                     data.records is not None
                     or data.error
-                    or data.high_watermark != known.told_high_watermark
-                    or data.log_start_offset != known.told_log_start
+                    or data.high_watermark != known.sent_high_watermark
+                    or data.log_start_offset != known.sent_log_start
                 )
                 if not changed and not full:
                     continue
-                known.told_high_watermark = data.high_watermark if not data.error else -1
-                known.told_log_start = data.log_start_offset
+                known.sent_high_watermark = data.high_watermark if not data.error else -1
+                known.sent_log_start = data.log_start_offset
                 if data.records is not None:
                     session.partitions.move_to_end(key)
         if topics and topics[-1][0] == wanted.topic_key:
@@ -99,7 +99,7 @@ def joined_if_small(disk: Disk, parts: list[Part]) -> bytes | list[Part]:
     return b"".join(whole)
 
 
-class SlicedResponse:
+class SlicedFetchResponse:
     """Response of many partitions, which is built a slice per turn. Its files stay open until it is complete."""
 
     def __init__(

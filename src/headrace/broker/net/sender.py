@@ -1,4 +1,4 @@
-"""Sends responses in the order of their requests: one send per connection and turn, files by sendfile.
+"""Sends responses in the order of their requests: one send per connection and turn, file contents by sendfile.
 
 A response with much file content takes long to send, so it is sent after the small ones of its turn, and in pieces
 while other clients are served (`Loop._send_large`).
@@ -17,8 +17,8 @@ class Sender:
     def send_ready(self, connection: Connection) -> int:
         """Send the responses that are ready, up to the first that is not, and return the number of bytes sent.
 
-        Bytes that the peer cannot take stay in `connection.unsent`, and so does everything when a large response is
-        among them. Raises OSError when the connection is broken.
+        Bytes that the socket does not accept stay in `connection.unsent`; if a large response is ready, all bytes
+        stay there and nothing is sent yet. Raises OSError when the connection is broken.
         """
         answers = connection.answers
         if not answers or answers[0].waits:
@@ -44,7 +44,10 @@ class Sender:
         return sent
 
     def _take_ready(self, connection: Connection) -> list[bytes | bytearray]:
-        """Take the responses up to the first that waits; those up to the last one with file slices go to `unsent`."""
+        """Take the responses before the first that waits.
+
+        Those up to the last one with file slices go to `unsent`; the others are returned.
+        """
         answers = connection.answers
         ready: list[bytes | bytearray] = []
         while answers and not answers[0].waits:
@@ -63,12 +66,12 @@ class Sender:
         return ready
 
     def send_more(self, connection: Connection, bytes_max: int) -> int:
-        """Send unsent bytes and responses that became ready, up to `bytes_max`, because the peer can take more."""
+        """Send unsent bytes and responses that became ready, up to `bytes_max`, when the socket accepts bytes again."""
         connection.unsent.extend(self._take_ready(connection))
         return self.send_unsent(connection, bytes_max)
 
     def send_unsent(self, connection: Connection, bytes_max: int = SENT_ALONE_BYTES_MAX) -> int:
-        """Send parts in order until all are sent, the peer can take no more, or the limit of this turn is reached."""
+        """Send parts in order until all are sent, the socket accepts no more, or the limit of this turn is reached."""
         unsent = connection.unsent
         total = 0
         while unsent and total < bytes_max:
@@ -93,7 +96,7 @@ class Sender:
         except BlockingIOError:
             return 0
         if sent == 0:
-            raise OSError("a segment file is shorter than expected")
+            raise _too_short(part)
         if sent < part.length:
             connection.unsent[0] = Slice(part.file, part.position + sent, part.length - sent)
         else:
@@ -110,7 +113,7 @@ class Sender:
         return sent
 
     def _gather(self, connection: Connection, bytes_max: int) -> bytes | bytearray | memoryview:
-        """Take the parts up to the next one worth a sendfile, or up to the limit, as one run of bytes."""
+        """Join the parts before the next file slice that needs sendfile, up to the limit, into one run of bytes."""
         unsent = connection.unsent
         run: list[bytes | bytearray | memoryview] = []
         gathered = 0
@@ -121,13 +124,20 @@ class Sender:
                     break
                 copied = self._disk.read(part.file, part.length, part.position)
                 if len(copied) < part.length:
-                    raise OSError("a segment file is shorter than expected")
+                    raise _too_short(part)
                 run.append(copied)
             else:
                 run.append(part)
             gathered += len(run[-1])
             unsent.popleft()
         return run[0] if len(run) == 1 else b"".join(run)
+
+
+def _too_short(part: Slice) -> OSError:
+    return OSError(
+        f"a segment file ends before position {part.position + part.length}, where {part.length} bytes from position "
+        f"{part.position} were to be sent: run headrace log verify"
+    )
 
 
 def _is_large(connection: Connection) -> bool:

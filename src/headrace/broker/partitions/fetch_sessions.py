@@ -24,12 +24,12 @@ Forgotten = list[tuple[bytes, list[int]]]
 class SessionPartition:
     """A partition of a session: the fetch position, and the offsets of the last response."""
 
-    __slots__ = ("bytes_max", "leader_epoch", "offset", "told_high_watermark", "told_log_start")
+    __slots__ = ("bytes_max", "leader_epoch", "offset", "sent_high_watermark", "sent_log_start")
 
     def __init__(self, offset: int, leader_epoch: int, bytes_max: int) -> None:
         self.ask(offset, leader_epoch, bytes_max)
-        self.told_high_watermark = -1
-        self.told_log_start = -1
+        self.sent_high_watermark = -1
+        self.sent_log_start = -1
 
     def ask(self, offset: int, leader_epoch: int, bytes_max: int) -> None:
         self.offset = offset

@@ -111,7 +111,7 @@ def produce(
     found: list[Measurement] = []
     with setup(run, compiled=client != PYTHON, with_pure_python=pure_python) as made:
         for number, load in enumerate(loads):
-            topic = f"{made.topics}-{number}"
+            topic = f"{made.topic_prefix}-{number}"
             if client == LIBRDKAFKA:
                 make = partial(LibrdkafkaProduceRounds, load=load, topic=topic)
                 found += measure(made, run, load.message_name, make, client=LIBRDKAFKA)
@@ -181,7 +181,7 @@ def consume(
     refuse("this option requires --consumers", "seconds", "topic")
     with setup(run, compiled=client != PYTHON) as made:
         by = LIBRDKAFKA if client == LIBRDKAFKA else REPLAY
-        make = partial(ConsumeRounds, client=made.client, topic=made.topics, partitions=partitions, by=by)
+        make = partial(ConsumeRounds, client=made.client, topic=made.topic_prefix, partitions=partitions, by=by)
         load = partial(make, total_bytes=megabytes * 1_000_000)
         found = measure(made, run, f"{megabytes} MB of 1 KB records", load, client="" if by == REPLAY else LIBRDKAFKA)
     show(found, run)
@@ -203,16 +203,16 @@ def latency(run: Run, count: int, cold_megabytes: int, seconds: float) -> None:
     found: list[Measurement] = []
     with setup(run) as made:
         trips = partial(loads.RoundTripRounds, client=made.client, count=count)
-        found += measure(made, run, loads.ROUND_TRIP, partial(trips, topic=f"{made.topics}-raw", by=REPLAY))
+        found += measure(made, run, loads.ROUND_TRIP, partial(trips, topic=f"{made.topic_prefix}-raw", by=REPLAY))
         with skipped_if_unmeasurable("loads by librdkafka"):
             client_library()
-            by = partial(trips, topic=f"{made.topics}-librdkafka", by=LIBRDKAFKA)
+            by = partial(trips, topic=f"{made.topic_prefix}-librdkafka", by=LIBRDKAFKA)
             found += measure(made, run, loads.ROUND_TRIP_LIBRDKAFKA, by, client=LIBRDKAFKA)
-            one = partial(loads.OneAtATimeRounds, topic=f"{made.topics}-one", count=count)
+            one = partial(loads.OneAtATimeRounds, topic=f"{made.topic_prefix}-one", count=count)
             found += measure(made, run, loads.ONE_AT_A_TIME, one, client=LIBRDKAFKA)
         with skipped_if_unmeasurable(loads.COLD):
             require_disk(made.folder, "cold data")
-            cold = partial(loads.ColdReaderRounds, client=made.client, topic=f"{made.topics}-paced")
+            cold = partial(loads.ColdReaderRounds, client=made.client, topic=f"{made.topic_prefix}-paced")
             cold = partial(cold, cold_bytes=cold_megabytes * 1_000_000, seconds=seconds)
             found += measure(made, run, loads.COLD, cold)
     show(found, run)

@@ -151,7 +151,7 @@ def setup(
         broker_pid=run.broker_pid,
         touch=run.touch,
         compiled=compiled,
-        tell=tell,
+        report=tell,
         settings=settings,
         with_pure_python=with_pure_python,
         beside=run.beside,
@@ -178,7 +178,7 @@ def measure_subjects(
     """Measure the load on all subjects, in alternating rounds."""
     from headrace.bench.rounds import in_turns
 
-    return in_turns(load, subjects, rounds=run.rounds, client=client, tell=tell)
+    return in_turns(load, subjects, rounds=run.rounds, client=client, report=tell)
 
 
 def tell(text: str) -> None:
