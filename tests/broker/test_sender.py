@@ -213,9 +213,7 @@ def test_a_broken_connection_raises(parts):
 def test_a_file_that_ends_early_breaks_the_connection_instead_of_its_framing(length):
     sending = Sending()
     sending.answer([b"head", sending.slice(FILE_BYTES - 10, length), b"tail"])
-    with pytest.raises(
-        OSError, match=rf"ends before position \d+.* {length} bytes from position \d+ .*headrace log verify"
-    ):
+    with pytest.raises(OSError, match=rf"ends before position {FILE_BYTES - 10 + length}, .*headrace log verify"):
         sending.drain()
 
 
