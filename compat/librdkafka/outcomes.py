@@ -55,7 +55,7 @@ def explained() -> list[str]:
 
 
 def complaints(pairs: Mapping[str, Pair]) -> Iterator[str]:
-    """Return why a run is not good: a test left the allow-list, or a failing one has no documented reason."""
+    """Yield why a run is not good: a test left the allow-list, or a failing one has no documented reason."""
     must_pass, reasons = set(allowed()), set(explained())
     for key, pair in pairs.items():
         if pair.headrace is None:

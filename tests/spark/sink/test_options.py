@@ -105,5 +105,5 @@ def test_a_wrong_option_says_what_to_do(given: dict[str, Any], message: str) -> 
 def test_options_of_an_earlier_release_are_refused_with_their_present_name(check: Callable[[Any], object]) -> None:
     """They are not ignored: without its batch id a write could repeat rows."""
     for name in ("idempotenceEpoch", "idempotenceepoch"):
-        with pytest.raises(OptionError, match=r'"idempotenceEpoch" has another name .* write "idempotenceBatchId"'):
+        with pytest.raises(OptionError, match=r'"idempotenceEpoch" was renamed .* write "idempotenceBatchId"'):
             check({"path": "/x", "idempotenceKey": "k", name: "3"})
