@@ -325,3 +325,17 @@ def test_times_are_searched_behind_the_new_start():
     delete_below(client, (0, 2))
     answer = offset_at(client, T)
     assert (answer.offset, answer.timestamp) == (2, T + 20)
+
+
+def test_a_deletion_from_many_partitions_writes_the_checkpoint_once(monkeypatch):
+    broker = VirtualBroker().with_topic("t", partitions=5)
+    client = broker.client()
+    for partition in range(5):
+        assert client.produce_error("t", partition, client.batch(b"a", b"b")) == E.NONE
+    partitions = broker.node.broker.partitions
+    checkpoint, calls = partitions.checkpoint, []
+    monkeypatch.setattr(partitions, "checkpoint", lambda: calls.append(checkpoint()))
+    assert set(delete_below(client, *((partition, 1) for partition in range(5))).values()) == {(E.NONE, 1)}
+    assert len(calls) == 1
+    assert set(delete_below(client, *((partition, 1) for partition in range(5))).values()) == {(E.NONE, 1)}
+    assert len(calls) == 1, "nothing was deleted"

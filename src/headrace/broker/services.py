@@ -53,8 +53,11 @@ class PartitionAdmin(PartitionLookup, Protocol):
     def failure_of(self, topic: str) -> str | None:
         """Return why partitions of a new topic could not be created; None when they could."""
 
-    def advance_start(self, partition: LedPartition, offset: int) -> None:
-        """Delete the records below the offset."""
+    def advance_start(self, partition: LedPartition, offset: int) -> bool:
+        """Delete the records below the offset; return whether the start has moved. Then call `checkpoint`."""
+
+    def checkpoint(self) -> None:
+        """Write the checkpoints of the directories in which they have changed. This looks at every partition."""
 
 
 class AccessControl(Protocol):

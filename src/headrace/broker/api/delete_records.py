@@ -1,7 +1,7 @@
 """DeleteRecords (21): deletes the records below an offset."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.partitions.leader import LedTopic
+from headrace.broker.partitions.leader import LedPartition, LedTopic
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.delete_records import (
@@ -17,22 +17,29 @@ NO_LOW_WATERMARK = -1
 
 
 def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsResponse:
+    """Advance the starts of the partitions, then write the checkpoint once for all of them."""
     topics = []
+    advanced: list[LedPartition] = []
     for topic in request.topics:
         allowed = ctx.authorized(Operation.DELETE, ResourceType.TOPIC, topic.name)
         led = ctx.partitions.by_name.get(topic.name.encode())
         results = tuple(
-            _advance(ctx, led, asked)
+            _advance(ctx, led, asked, advanced)
             if allowed
             else _failed(asked.partition_index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             for asked in topic.partitions
         )
         topics.append(DeleteRecordsResponseTopic(name=topic.name, partitions=results))
+    if advanced:
+        ctx.partition_admin.checkpoint()
     return DeleteRecordsResponse(throttle_time_ms=ctx.throttle_time_ms, topics=tuple(topics))
 
 
 def _advance(
-    ctx: RequestContext, led: LedTopic | None, asked: DeleteRecordsRequestPartition
+    ctx: RequestContext,
+    led: LedTopic | None,
+    asked: DeleteRecordsRequestPartition,
+    advanced: list[LedPartition],
 ) -> DeleteRecordsResponsePartition:
     partition = ctx.partitions.partition_of(led, asked.partition_index)
     if isinstance(partition, ErrorCode):
@@ -43,7 +50,8 @@ def _advance(
     offset = high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
     if not 0 <= offset <= high_watermark:
         return _failed(asked.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
-    ctx.partition_admin.advance_start(partition, offset)
+    if ctx.partition_admin.advance_start(partition, offset):
+        advanced.append(partition)
     return DeleteRecordsResponsePartition(
         partition_index=asked.partition_index, low_watermark=partition.log.start_offset
     )

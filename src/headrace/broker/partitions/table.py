@@ -356,12 +356,16 @@ class PartitionTable:
 
     # Requests
 
-    def advance_start(self, partition: LedPartition, offset: int) -> None:
-        """Delete the records below the offset: wake the fetches that wait, and write the checkpoint soon."""
-        if offset > partition.log.start_offset:
-            partition.log.advance_start(offset)
-            partition.wake_all()
-            self.checkpoint()
+    def advance_start(self, partition: LedPartition, offset: int) -> bool:
+        """Delete the records below the offset, wake the fetches that wait, and return whether the start has moved.
+
+        The caller writes the checkpoint afterwards, once for all partitions of its request.
+        """
+        if offset <= partition.log.start_offset:
+            return False
+        partition.log.advance_start(offset)
+        partition.wake_all()
+        return True
 
     # Keeping
 
