@@ -344,6 +344,19 @@ def test_a_task_that_writes_for_long_keeps_its_part_alive(
     assert sorted(read(place)) == list(range(500))
 
 
+def test_a_short_timeout_is_renewed_in_time(place: tuple[EmbeddedBroker, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """After 14 s of 45 s the task does not renew its writer; after 16 s, more than a third of the timeout, it does."""
+    times_s, renewals = iter([0.0, 14.0, 16.0, 16.0, 17.0]), []
+    monkeypatch.setattr(tasks, "monotonic", lambda: next(times_s))
+    monkeypatch.setattr(tasks, "chunks", lambda batches: batches)
+    monkeypatch.setattr(tasks, "_renew", lambda options, batch_commits, writer: renewals.append(writer))
+    given = options(place, **{"kafka.transaction.timeout.ms": "45000"})
+    report = write_rows([*rows(0, 1), *rows(1, 1), *rows(2, 1)], given, Identity(f"spark.q.{place[1]}", "r", 0, 1))
+    assert report.writer is not None
+    assert report.writer.timeout_ms == 45_000
+    assert renewals == [report.writer]
+
+
 def test_a_task_that_writes_for_long_waits_for_brokers_that_are_away(
     place: tuple[EmbeddedBroker, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

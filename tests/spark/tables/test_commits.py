@@ -274,3 +274,25 @@ def test_a_failed_task_leaves_no_file(tmp_path: Path) -> None:
         files.write(pa.record_batch([pa.array([1] * 500 + [2]), pa.array(list(range(501)))], names=["a", "n"]))
     files.discard()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_deleted_file_of_the_newest_batch_stops_later_batches_with_a_remedy(tmp_path: Path) -> None:
+    table = make("parquet", tmp_path)
+    report = written(table, [1], batch_id=0)
+    commit(table, report, written(table, [2], batch_id=0))
+    deleted = tmp_path / report.files[0].path
+    deleted.unlink()
+    listing = tmp_path / OWN_FOLDER / "batches" / OWNER / "0.json"
+    for _ in range(2):
+        with pytest.raises(parquet.CommittedFileMissing) as raised:
+            commit(table, written(table, [3], batch_id=1))
+    for part in (deleted.name, str(deleted.parent), str(listing), f"Batch 0 of {OWNER}", "put the file back"):
+        assert part in str(raised.value)
+    assert numbers("parquet", tmp_path) == [2]
+
+    listed = json.loads(listing.read_text())
+    listed["files"].remove(report.files[0].path)
+    listing.write_text(json.dumps(listed))
+    commit(table, written(table, [1, 2], batch_id=0, run="run2"))
+    commit(table, written(table, [3], batch_id=1, run="run2"))
+    assert numbers("parquet", tmp_path) == [2, 3]

@@ -60,9 +60,9 @@ def _explained(error: BrokerError, identity: Identity) -> str:
         )
     if error.code == ErrorCode.TRANSACTION_ABORTABLE:
         return (
-            f"a writer of batch {identity.batch_id} of {identity.owner} was aborted before the commit: the batch took "
-            "longer than kafka.transaction.timeout.ms, or the broker's machine was restarted before the rows were "
-            "synced. No row of it is in the topics: restart the query; raise the option if the batch took too long"
+            f"a writer of batch {identity.batch_id} of {identity.owner} was aborted before the commit: no task of the "
+            "run was heard of for kafka.transaction.timeout.ms, or the broker's machine was restarted before the rows "
+            "were synced. No row of it is in the topics: restart the query; raise the option if tasks pause for longer"
         )
     return f"batch {identity.batch_id} of {identity.owner} is not committed: {error}"
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from headrace.client.blocking.producer import Producer
 
 RENEW_S = 120.0
-"""How often a long task renews its writer."""
+"""How often a long task renews its writer, unless a third of the writer's timeout is shorter."""
 
 
 class WriterLost(RuntimeError):
@@ -156,10 +156,10 @@ def _write_batch(
         )
         transaction = connections.retry_until_deadline(options, lambda: producer.adopt(lent))
         sending = Sending(options, producer)
-        renewed_s = monotonic()
+        renewed_s, renew_s = monotonic(), min(RENEW_S, writer.timeout_ms / 1000 / 3)
         for rows in chunks(batches):
             sending.send(rows)
-            if monotonic() - renewed_s > RENEW_S:
+            if monotonic() - renewed_s > renew_s:
                 _renew(options, batch_commits, writer)
                 renewed_s = monotonic()
         transaction.hand_over()

@@ -34,6 +34,10 @@ REPEATS_MAX = 100
 """Runs that are kept in it: each restart of a query that fails in the same batch is a new run."""
 
 
+class CommittedFileMissing(RuntimeError):
+    """A file of a committed batch is neither staged nor in its final folder: it was removed by other software."""
+
+
 class ParquetFolder:
     def __init__(self, options: TableOptions) -> None:
         self._folder = options.path
@@ -150,9 +154,19 @@ class ParquetFolder:
             return
         listed = self._read(owner, newest)
         source = os.path.join(self._folder, OWN_FOLDER, _STAGING, owner, listed["staging"])
-        self._move(source, listed["files"])
+        try:
+            self._move(source, listed["files"])
+        except CommittedFileMissing as error:
+            listing = os.path.join(self._lists(owner), f"{newest}.json")
+            raise CommittedFileMissing(
+                f"{error}. Batch {newest} of {owner} has committed it, so it was deleted or moved since. No later "
+                "batch is committed until you put the file back or, if its rows are to stay deleted, remove its name "
+                f'from "files" in {listing}; then restart the query. Do not delete that list, or the batch may be '
+                "written again"
+            ) from error
 
     def _move(self, source: str, files: Sequence[str]) -> None:
+        """Move the files to their final folders; those that are there already stay."""
         folders = set()
         for path in files:
             target = os.path.join(self._folder, path)
@@ -160,7 +174,10 @@ class ParquetFolder:
             try:
                 os.rename(os.path.join(source, path), target)
             except FileNotFoundError:
-                assert os.path.exists(target), f"{path} is neither staged nor in its final folder"
+                if not os.path.exists(target):
+                    raise CommittedFileMissing(
+                        f"{os.path.basename(path)} is neither in {os.path.dirname(target)} nor staged in {source}"
+                    ) from None
             folders.add(os.path.dirname(target))
         for folder in folders:
             sync_folder(folder)
