@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import click
 
-from headrace.broker.api import describe_transactions, find_coordinator
+from headrace.broker.api import describe_groups, describe_transactions, find_coordinator, offset_fetch
 from headrace.broker.api.registry import SERVED
 from headrace.broker.produce import record_hold, transaction_hold
 from headrace.cli.main import cli
@@ -45,6 +45,8 @@ LIMITS: dict[str, tuple[tuple[ModuleType, tuple[str, ...]], ...]] = {
         (transaction_hold, ("TRANSACTIONS_HELD_BYTES_MAX",)),
         (find_coordinator, ("FIND_COORDINATOR_KEYS_MAX",)),
         (describe_transactions, ("DESCRIBE_TRANSACTIONS_IDS_MAX",)),
+        (describe_groups, ("DESCRIBE_GROUPS_MAX",)),
+        (offset_fetch, ("OFFSET_FETCH_GROUPS_MAX",)),
     ),
 }
 """The sections of the limits page: modules, and which of their constants; an empty tuple means all of them."""

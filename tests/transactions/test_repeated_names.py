@@ -3,7 +3,12 @@ known, and no other client waits for it."""
 
 import pytest
 
+from headrace.broker.api import consumer_group_describe as describing_consumers
+from headrace.broker.api import describe_groups as describing_groups
 from headrace.broker.api import describe_producers as describing
+from headrace.broker.api import describe_transactions as describing_transactions
+from headrace.broker.api import find_coordinator as finding
+from headrace.broker.api import offset_fetch as fetching_offsets
 from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import (
@@ -12,7 +17,7 @@ from headrace.wire.messages import (
     describe_producers,
     offset_fetch,
 )
-from tests.groups.wire import GroupClient
+from tests.groups.wire import GroupClient, group_broker
 from tests.transactions.wire import TransactionClient, known, transaction_broker
 
 TIMES = 1_000
@@ -102,6 +107,65 @@ def test_all_offsets_of_a_group(broker):
     answer = client.ask(ApiKey.OFFSET_FETCH, 9, offset_fetch.OffsetFetchRequest(groups=(named, *entire, named)))
     told = [[each.committed_offset for each in group.topics[0].partitions] for group in answer.groups]
     assert told == [[6], [5, 6], [6]]
+
+
+TOO_MANY = ErrorCode.INVALID_REQUEST
+MESSAGE = "only the first 2 are answered: use several requests"
+
+
+def test_groups_beyond_the_limit_get_an_error(broker, monkeypatch):
+    monkeypatch.setattr(describing_groups, "DESCRIBE_GROUPS_MAX", 2)
+    monkeypatch.setattr(describing_consumers, "DESCRIBE_GROUPS_MAX", 2)
+    client = GroupClient(broker)
+    names = tuple(f"group-{number}" for number in range(250))  # more than one turn takes
+    for answers in (client.describe(*names), client.describe_consumers(*names)):
+        assert [each.group_id for each in answers] == list(names)
+        assert {each.error_code for each in answers[:2]} == {ErrorCode.GROUP_ID_NOT_FOUND}
+        assert {(each.error_code, each.error_message) for each in answers[2:]} == {(TOO_MANY, MESSAGE)}
+    assert [each.error_code for each in client.describe(*names[:3], version=5)] == [NONE, NONE, TOO_MANY]
+
+
+def test_groups_beyond_the_limit_of_an_offset_fetch_get_an_error(broker, monkeypatch):
+    monkeypatch.setattr(fetching_offsets, "OFFSET_FETCH_GROUPS_MAX", 2)
+    groups = tuple(
+        offset_fetch.OffsetFetchRequestGroup(group_id=name, topics=None, member_epoch=-1) for name in ("a", "b", "c")
+    )
+    answer = GroupClient(broker).ask(ApiKey.OFFSET_FETCH, 9, offset_fetch.OffsetFetchRequest(groups=groups))
+    assert [(each.group_id, each.error_code) for each in answer.groups] == [("a", NONE), ("b", NONE), ("c", TOO_MANY)]
+
+
+def test_transactional_ids_beyond_the_limit_get_an_error(broker, writers, monkeypatch):
+    monkeypatch.setattr(describing_transactions, "DESCRIBE_TRANSACTIONS_IDS_MAX", 2)
+    names = [writer.transactional_id for writer in writers[:3]]
+    described = TransactionClient(broker).describe(*names)
+    assert [each.transactional_id for each in described] == names
+    assert [each.error_code for each in described] == [NONE, NONE, TOO_MANY]
+
+
+def test_keys_beyond_the_limit_of_a_find_coordinator_get_an_error(broker, monkeypatch):
+    monkeypatch.setattr(finding, "FIND_COORDINATOR_KEYS_MAX", 2)
+    keys = tuple(f"key-{number}" for number in range(250))  # more than one turn takes
+    found = TransactionClient(broker).find(*keys).coordinators
+    assert [each.key for each in found] == list(keys)
+    assert [each.error_code for each in found] == [NONE, NONE] + [TOO_MANY] * 248
+    assert {each.error_message for each in found[2:]} == {MESSAGE}
+
+
+def test_a_find_coordinator_of_many_keys_that_creates_the_topic(monkeypatch):
+    broker = group_broker()
+    monkeypatch.setattr(finding, "FIND_COORDINATOR_KEYS_MAX", 240)
+    keys = tuple(f"key-{number}" for number in range(250))
+    found = GroupClient(broker).find(*keys).coordinators
+    assert [each.key for each in found] == list(keys)
+    assert [each.error_code for each in found] == [NONE] * 240 + [TOO_MANY] * 10
+
+
+def test_a_consumer_group_is_no_classic_group(broker):
+    client = GroupClient(broker)
+    client.consumer_beat("member", group="consumers")
+    (described,) = client.describe("consumers")
+    assert described.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert described.error_message == "group consumers is not a classic group or does not exist"
 
 
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])

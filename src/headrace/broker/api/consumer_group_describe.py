@@ -1,7 +1,7 @@
 """ConsumerGroupDescribe (69): the epochs, members and assignments of KIP-848 groups."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.describe_groups import GROUP_OPERATIONS, GROUPS_MAX, OPERATIONS_NOT_ASKED_FOR
+from headrace.broker.api.describe_groups import DESCRIBE_GROUPS_MAX, GROUP_OPERATIONS, OPERATIONS_NOT_ASKED_FOR
 from headrace.broker.api.support.authorization import authorized_operations
 from headrace.broker.api.support.coordinators import ask_each_group
 from headrace.broker.cluster.proposal import ProposalFailed
@@ -32,9 +32,9 @@ def handle(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> object
     def respond(groups: list[ConsumerGroupDescribeResponseGroup]) -> ConsumerGroupDescribeResponse:
         return ConsumerGroupDescribeResponse(throttle_time_ms=ctx.throttle_time_ms, groups=tuple(groups))
 
-    names = tuple(dict.fromkeys(request.group_ids))[:GROUPS_MAX]  # describe a group once if the request repeats it
+    names = tuple(dict.fromkeys(request.group_ids))  # describe a group once if the request repeats it
     describe = ctx.groups.describe_consumer_group
-    return ask_each_group(ctx, Operation.DESCRIBE, names, describe, result, respond)
+    return ask_each_group(ctx, Operation.DESCRIBE, names, describe, result, respond, items_max=DESCRIBE_GROUPS_MAX)
 
 
 def _group(

@@ -15,7 +15,10 @@ from headrace.wire.messages.describe_groups import (
     DescribeGroupsResponseMember,
 )
 
-GROUPS_MAX = 10_000
+DESCRIBE_GROUPS_MAX = 10_000
+"""Groups of one DescribeGroups or ConsumerGroupDescribe request that are described. The others get INVALID_REQUEST: the
+client must request them separately.
+"""
 GROUP_OPERATIONS = (Operation.READ, Operation.DELETE, Operation.DESCRIBE)
 OPERATIONS_NOT_ASKED_FOR = -2_147_483_648
 _NOT_FOUND_FROM = 6
@@ -28,9 +31,9 @@ def handle(request: DescribeGroupsRequest, ctx: RequestContext) -> object:
     def respond(groups: list[DescribeGroupsResponseGroup]) -> DescribeGroupsResponse:
         return DescribeGroupsResponse(throttle_time_ms=ctx.throttle_time_ms, groups=tuple(groups))
 
-    names = tuple(dict.fromkeys(request.groups))[:GROUPS_MAX]  # describe a group once if the request repeats it
+    names = tuple(dict.fromkeys(request.groups))  # describe a group once if the request repeats it
     describe = ctx.groups.describe_classic_group
-    return ask_each_group(ctx, Operation.DESCRIBE, names, describe, result, respond)
+    return ask_each_group(ctx, Operation.DESCRIBE, names, describe, result, respond, items_max=DESCRIBE_GROUPS_MAX)
 
 
 def _group(
@@ -38,7 +41,12 @@ def _group(
 ) -> DescribeGroupsResponseGroup:
     if isinstance(outcome, ProposalFailed):
         return DescribeGroupsResponseGroup(
-            error_code=outcome.code, group_id=name, group_state="", protocol_type="", protocol_data=""
+            error_code=outcome.code,
+            error_message=outcome.message or None,
+            group_id=name,
+            group_state="",
+            protocol_type="",
+            protocol_data="",
         )
     missing = outcome.error is ErrorCode.GROUP_ID_NOT_FOUND
     operations = OPERATIONS_NOT_ASKED_FOR
@@ -46,7 +54,7 @@ def _group(
         operations = authorized_operations(ctx, GROUP_OPERATIONS, ResourceType.GROUP, name)
     return DescribeGroupsResponseGroup(
         error_code=outcome.error if ctx.version >= _NOT_FOUND_FROM else ErrorCode.NONE,
-        error_message=f"group {name} not found" if missing else None,
+        error_message=f"group {name} is not a classic group or does not exist" if missing else None,
         group_id=name,
         group_state=GroupState.DEAD if missing else outcome.state,
         protocol_type=outcome.protocol_type,

@@ -16,14 +16,14 @@ from headrace.wire.messages.describe_transactions import (
 )
 
 DESCRIBE_TRANSACTIONS_IDS_MAX = 10_000
-"""Transactional ids of one DescribeTransactions request that are described. The response has no entry for the others:
-the client must request them separately.
+"""Transactional ids of one DescribeTransactions request that are described. The others get INVALID_REQUEST: the
+client must request them separately.
 """
 
 
 def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> object:
     # An id that is requested twice is described once.
-    ids = tuple(dict.fromkeys(request.transactional_ids))[:DESCRIBE_TRANSACTIONS_IDS_MAX]
+    ids = tuple(dict.fromkeys(request.transactional_ids))
 
     def ask(transactional_id: str) -> Proposal[Any]:
         if not ctx.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
@@ -40,7 +40,7 @@ def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> object:
     def respond(states: list[DescribeTransactionsResponseTransactionState]) -> DescribeTransactionsResponse:
         return DescribeTransactionsResponse(throttle_time_ms=ctx.throttle_time_ms, transaction_states=tuple(states))
 
-    return ask_each(ctx, ids, ask, result_of, respond)
+    return ask_each(ctx, ids, ask, result_of, respond, items_max=DESCRIBE_TRANSACTIONS_IDS_MAX)
 
 
 def _state(

@@ -6,7 +6,9 @@ transactional ids.
 
 from typing import Any
 
-from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.context import RequestContext
+from headrace.broker.api.support.coordinators import ask_each, known, when_each_known
+from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.topic import CoordinatedTopic
 from headrace.core.transactions.names import owner_of
 from headrace.model.access import Operation, ResourceType
@@ -21,8 +23,8 @@ from headrace.wire.messages.find_coordinator import (
 GROUP, TRANSACTION = range(2)
 NO_PORT = -1
 FIND_COORDINATOR_KEYS_MAX = 10_000
-"""Keys of one FindCoordinator request that are answered. The response has no entry for the others: the client must
-request them separately.
+"""Keys of one FindCoordinator request that are answered. The others get INVALID_REQUEST: the client must request
+them separately.
 """
 _SEVERAL_KEYS_FROM = 4
 _MESSAGES = {
@@ -34,12 +36,29 @@ _MESSAGES = {
 }
 
 
-def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse | Parked:
+def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> object:
     topic = _topic(request, ctx)
+    keys = request.coordinator_keys if ctx.version >= _SEVERAL_KEYS_FROM else (request.key,)
+
+    def find(key: str) -> Proposal[Any]:
+        return known(_coordinator(request, ctx, key))
+
+    def respond(found: list[FindCoordinatorResponseCoordinator]) -> FindCoordinatorResponse:
+        return _response(ctx, found)
+
     if topic is None or topic.open_here():
-        return _respond(request, ctx)
+        return ask_each(ctx, keys, find, _result, respond, items_max=FIND_COORDINATOR_KEYS_MAX)
     parked = ctx.park()
-    topic.when_created(lambda: parked.complete(_respond(request, ctx)))
+    topic.when_created(
+        lambda: when_each_known(
+            ctx,
+            keys,
+            find,
+            _result,
+            lambda found: parked.complete(respond(found)),
+            items_max=FIND_COORDINATOR_KEYS_MAX,
+        )
+    )
     return parked
 
 
@@ -50,15 +69,10 @@ def _topic(request: FindCoordinatorRequest, ctx: RequestContext) -> CoordinatedT
     return ctx.groups.topic if request.key_type == GROUP else None
 
 
-def _respond(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
+def _response(ctx: RequestContext, found: list[FindCoordinatorResponseCoordinator]) -> FindCoordinatorResponse:
     if ctx.version >= _SEVERAL_KEYS_FROM:
-        return FindCoordinatorResponse(
-            throttle_time_ms=ctx.throttle_time_ms,
-            coordinators=tuple(
-                _coordinator(request, ctx, key) for key in request.coordinator_keys[:FIND_COORDINATOR_KEYS_MAX]
-            ),
-        )
-    only = _coordinator(request, ctx, request.key)
+        return FindCoordinatorResponse(throttle_time_ms=ctx.throttle_time_ms, coordinators=tuple(found))
+    only = found[0]
     return FindCoordinatorResponse(
         throttle_time_ms=ctx.throttle_time_ms,
         error_code=only.error_code,
@@ -66,6 +80,18 @@ def _respond(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordi
         node_id=only.node_id,
         host=only.host,
         port=only.port,
+    )
+
+
+def _result(
+    key: str, outcome: FindCoordinatorResponseCoordinator | ProposalFailed
+) -> FindCoordinatorResponseCoordinator:
+    return _failed(key, outcome.code, outcome.message) if isinstance(outcome, ProposalFailed) else outcome
+
+
+def _failed(key: str, error: ErrorCode, message: str) -> FindCoordinatorResponseCoordinator:
+    return FindCoordinatorResponseCoordinator(
+        key=key, node_id=NO_NODE, host="", port=NO_PORT, error_code=error, error_message=message
     )
 
 
@@ -80,9 +106,7 @@ def _coordinator(request: FindCoordinatorRequest, ctx: RequestContext, key: str)
                     key=key, node_id=node_id, host=endpoint.host, port=endpoint.port, error_message=None
                 )
     error = error or ErrorCode.COORDINATOR_NOT_AVAILABLE
-    return FindCoordinatorResponseCoordinator(
-        key=key, node_id=NO_NODE, host="", port=NO_PORT, error_code=error, error_message=_MESSAGES[error]
-    )
+    return _failed(key, error, _MESSAGES[error])
 
 
 def _error(request: FindCoordinatorRequest, ctx: RequestContext, key: str) -> ErrorCode:

@@ -24,7 +24,10 @@ from headrace.wire.messages.offset_fetch import (
 )
 
 NO_OFFSET = -1
-GROUPS_MAX = 10_000
+OFFSET_FETCH_GROUPS_MAX = 10_000
+"""Groups of one OffsetFetch request whose offsets are read. The others get INVALID_REQUEST: the client must request
+them separately.
+"""
 _SEVERAL_GROUPS_FROM = 8
 _TOPIC_IDS_FROM = 10
 _GROUP_ERROR_FROM = 2
@@ -61,7 +64,7 @@ def handle(request: OffsetFetchRequest, ctx: RequestContext) -> object:
         return when_known(ctx, _fetch(ctx, group), lambda outcome: _single_group_response(ctx, group, outcome))
     groups = [
         _group(ctx, each.group_id, each.topics, _member(each), request.require_stable)
-        for each in _without_repetitions(request.groups)[:GROUPS_MAX]
+        for each in _without_repetitions(request.groups)
     ]
 
     def result(group: _Group, outcome: list[FetchedOffset] | ProposalFailed | ErrorCode) -> OffsetFetchResponseGroup:
@@ -70,7 +73,7 @@ def handle(request: OffsetFetchRequest, ctx: RequestContext) -> object:
     def respond(groups: list[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
         return OffsetFetchResponse(throttle_time_ms=ctx.throttle_time_ms, groups=tuple(groups))
 
-    return ask_each(ctx, groups, lambda group: _fetch(ctx, group), result, respond)
+    return ask_each(ctx, groups, lambda group: _fetch(ctx, group), result, respond, items_max=OFFSET_FETCH_GROUPS_MAX)
 
 
 def _without_repetitions(groups: Sequence[OffsetFetchRequestGroup]) -> list[OffsetFetchRequestGroup]:

@@ -34,18 +34,39 @@ def ask_each(
     ask: Callable[[Item], Proposal[Any]],
     result_of: Callable[[Item, Any], Result],
     respond: Callable[[list[Result]], object],
+    *,
+    items_max: int | None = None,
 ) -> object | Parked:
     """Make a proposal for each item, a limited number per turn, and respond when all outcomes are known.
 
     `result_of` turns an item and its outcome into a result; `respond` gets the results in the order of the items.
+    The outcome of items beyond `items_max` is a ProposalFailed with INVALID_REQUEST.
     """
-    proposals = _Proposals(ctx, items, ask, result_of)
+    proposals = _Proposals(ctx, items, ask, result_of, items_max)
     proposals.step()
     if not proposals.missing:
         return respond(proposals.results)
     parked = ctx.park()
     proposals.when_known = lambda: parked.complete(respond(proposals.results))
     return parked
+
+
+def when_each_known(
+    ctx: RequestContext,
+    items: Sequence[Item],
+    ask: Callable[[Item], Proposal[Any]],
+    result_of: Callable[[Item, Any], Result],
+    call: Callable[[list[Result]], None],
+    *,
+    items_max: int | None = None,
+) -> None:
+    """Do as `ask_each` does for a request that is parked already: `call` gets the results."""
+    proposals = _Proposals(ctx, items, ask, result_of, items_max)
+    if not items:
+        call([])
+        return
+    proposals.when_known = lambda: call(proposals.results)
+    proposals.step()
 
 
 class _Proposals(Generic[Item, Result]):
@@ -55,11 +76,13 @@ class _Proposals(Generic[Item, Result]):
         items: Sequence[Item],
         ask: Callable[[Item], Proposal[Any]],
         result_of: Callable[[Item, Any], Result],
+        items_max: int | None,
     ) -> None:
         self._timers = ctx.timers
         self._items = items
         self._ask = ask
         self._result_of = result_of
+        self._items_max = len(items) if items_max is None else items_max
         self._asked = 0
         self._results: list[Result | None] = [None] * len(items)
         self.missing = len(items)
@@ -72,7 +95,10 @@ class _Proposals(Generic[Item, Result]):
     def step(self) -> None:
         begin, self._asked = self._asked, min(self._asked + ASKED_PER_TURN, len(self._items))
         for index in range(begin, self._asked):
-            self._ask(self._items[index]).then(partial(self._known, index))
+            if index < self._items_max:
+                self._ask(self._items[index]).then(partial(self._known, index))
+            else:
+                self._known(index, _too_many(self._items_max))
         if self._asked < len(self._items):
             self._timers.next_turn(self.step)
 
@@ -81,6 +107,11 @@ class _Proposals(Generic[Item, Result]):
         self.missing -= 1
         if not self.missing:
             self.when_known()
+
+
+def _too_many(items_max: int) -> ProposalFailed:
+    """Return the outcome of an item beyond the limit of its request."""
+    return ProposalFailed(ErrorCode.INVALID_REQUEST, f"only the first {items_max} are answered: use several requests")
 
 
 def known(outcome: Any) -> Proposal[Any]:
@@ -104,6 +135,8 @@ def ask_each_group(
     ask: Callable[[str], Proposal[Any]],
     result_of: Callable[[str, Any], Result],
     respond: Callable[[list[Result]], object],
+    *,
+    items_max: int | None = None,
 ) -> object | Parked:
     """Do as `ask_each` does; the outcome for a group that the sender may not access is a ProposalFailed."""
 
@@ -111,7 +144,7 @@ def ask_each_group(
         error = group_error(ctx, operation, name)
         return ask(name) if error is ErrorCode.NONE else known(ProposalFailed(error, ""))
 
-    return ask_each(ctx, names, ask_if_allowed, result_of, respond)
+    return ask_each(ctx, names, ask_if_allowed, result_of, respond, items_max=items_max)
 
 
 def topic_name(ctx: RequestContext, name: str, topic_id: bytes) -> str | None:
