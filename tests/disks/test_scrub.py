@@ -204,7 +204,7 @@ def test_a_segment_that_ends_early_is_damaged_unless_offsets_may_be_missing():
     segment, following = log.segments
     segment.size -= segment.size // 3
     (damage,) = scrubbed(log, segment, following)[0].damages
-    assert "ends at offset 2, the next segment begins at 3" in damage.text
+    assert "ends at offset 2, but the next segment begins at 3" in damage.text
     lenient = SegmentScrub(log.disk, segment, next_base_offset=3, gaps=True)
     lenient.piece().run_inline()
     assert lenient.finished
