@@ -167,4 +167,4 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
             second.start()
         second.forget()
         assert f"127.0.0.1:{port}" in str(refused.value)
-        assert "taken" in str(refused.value)
+        assert "the port is in use" in str(refused.value)

@@ -159,7 +159,7 @@ class TestCreatePartitions:
             create_partitions.CreatePartitionsRequest(topics=(wanted(name="orders", count=2, assignments=None),)),
         ).results
         assert shrunk.error_code == ErrorCode.INVALID_PARTITIONS
-        assert shrunk.error_message == 'topic "orders" has 4 partitions, asked for 2: partitions can only grow'
+        assert shrunk.error_message == 'topic "orders" has 4 partitions, but 2 were requested: partitions can only grow'
 
 
 class TestCluster:

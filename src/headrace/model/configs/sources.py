@@ -43,7 +43,7 @@ def parse_properties(text: str, place: str) -> list[Setting]:
 
 def _check_length(text: str, place: str) -> None:
     if len(text) > SOURCE_TEXT_LENGTH_MAX:
-        raise ConfigError(f"{place} has {len(text)} characters, at most {SOURCE_TEXT_LENGTH_MAX} are read")
+        raise ConfigError(f"{place} has {len(text)} characters, but at most {SOURCE_TEXT_LENGTH_MAX} are read")
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -121,7 +121,7 @@ def parse_toml(text: str, place: str) -> list[Setting]:
 
 def _flattened(table: Mapping[str, object], prefix: str, place: str, depth: int) -> Iterator[tuple[str, str]]:
     if depth == 0:
-        raise ConfigError(f"{place} has more than {TABLE_DEPTH_MAX} tables inside each other")
+        raise ConfigError(f"{place} has more than {TABLE_DEPTH_MAX} nested tables")
     for key, value in table.items():
         name = prefix + key
         if isinstance(value, dict):
