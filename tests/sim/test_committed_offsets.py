@@ -69,5 +69,5 @@ def test_a_commit_from_a_position_that_was_read_too_early_must_not_get_through(t
     truth.sent(5)
     truth.acknowledged(14)
     assert not is_accepted(truth, 5, truth.moment)
-    with pytest.raises(Violation, match=r"never go back or vanish: .* 5 is committed, 14 was acknowledged"):
+    with pytest.raises(Violation, match=r"never go back or vanish: .* 5 is committed, but 14 was acknowledged"):
         truth.acknowledged(5)
