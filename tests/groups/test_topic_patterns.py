@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.core.groups import topic_patterns
-from headrace.core.groups.topic_patterns import PatternRefused, TopicPattern
+from headrace.core.groups.topic_patterns import NamePattern, PatternRefused
 
 NAMES = [
     "a",
@@ -64,7 +64,7 @@ NAMES = [
 )
 def test_the_same_as_pythons(text):
     expected = tuple(name for name in NAMES if re.fullmatch(text, name))
-    assert TopicPattern(text).matching(NAMES) == expected
+    assert NamePattern(text).matching(NAMES) == expected
 
 
 @pytest.mark.parametrize(
@@ -91,18 +91,18 @@ def test_the_same_as_pythons(text):
 )
 def test_refused(text):
     with pytest.raises(PatternRefused):
-        TopicPattern(text)
+        NamePattern(text)
 
 
 def test_what_makes_others_hang_is_quick():
-    assert TopicPattern("(a*)*b").matching(["a" * 249]) == ()
+    assert NamePattern("(a*)*b").matching(["a" * 249]) == ()
     names = [f"{'a' * 200}{number}" for number in range(200)]
-    assert TopicPattern("(a|a)*(a|aa)*c").matching(names) == ()
+    assert NamePattern("(a|a)*(a|aa)*c").matching(names) == ()
 
 
 def test_too_much_work_is_refused(monkeypatch):
     monkeypatch.setattr(topic_patterns, "STEPS_MAX", 20_000)
-    pattern = TopicPattern("(.*a.{60}){3}")
+    pattern = NamePattern("(.*a.{60}){3}")
     with pytest.raises(PatternRefused):
         pattern.matching(f"{number:08d}" + "ab" * 120 for number in range(100))
 
@@ -122,4 +122,4 @@ PATTERNS = st.recursive(
 @settings(max_examples=200)
 @given(text=PATTERNS, names=st.lists(st.text(alphabet="ab1", max_size=7), max_size=8))
 def test_any_expression(text, names):
-    assert TopicPattern(text).matching(names) == tuple(name for name in names if re.fullmatch(text, name))
+    assert NamePattern(text).matching(names) == tuple(name for name in names if re.fullmatch(text, name))

@@ -99,7 +99,7 @@ def write_expected(pipeline: "Pipeline", make_session: Any) -> list[tuple[Path, 
 
 def read_fixtures(pipeline: "Pipeline") -> dict[str, list[dict[str, Any]]]:
     """Return the records by topic; every topic that the pipeline reads must have a file."""
-    from headrace.core.groups.topic_patterns import TopicPattern
+    from headrace.core.groups.topic_patterns import NamePattern
     from headrace.spark.pipelines.example import FIXTURES_FOLDER
     from headrace.spark.pipelines.fixtures import read_lines
 
@@ -108,7 +108,7 @@ def read_fixtures(pipeline: "Pipeline") -> dict[str, list[dict[str, Any]]]:
     wanted = [topic for source in pipeline.sources for topic in source.topics]
     missing = [f"{folder / topic}.jsonl" for topic in wanted if topic not in found]
     patterns = [source.pattern for source in pipeline.sources if source.pattern is not None]
-    matched = {name for pattern in patterns for name in TopicPattern(pattern).matching(list(found))}
+    matched = {name for pattern in patterns for name in NamePattern(pattern).matching(list(found))}
     if patterns and not matched:
         missing.append(f"{folder}/TOPIC.jsonl for a topic that matches {patterns[0]}")
     if missing:

@@ -23,7 +23,9 @@ T = TypeVar("T")
 
 class Lane(IntEnum):
     OTHER = 0
-    """Deletions, checkpoints, swaps of compaction, the scrub, reads of coordinators."""
+    """All work without a lane of its own: retention, deletions, checkpoints, snapshots, swaps of compaction, the scrub,
+    reads of coordinators.
+    """
     SYNC = 1
     """Flushes of partitions, and preallocation for them."""
     METADATA = 2
@@ -55,7 +57,9 @@ LANE_HELPERS = {
     Lane.RECORDS: 1,
     Lane.REQUEST: 1,
 }
-"""Operations of a lane that run at once. One for lanes that compute, because that takes the loop's interpreter."""
+"""Operations of a lane that run at once. Lanes that compute (LOOKUP, RECORDS) have one, because that takes the
+interpreter from the loop.
+"""
 
 
 class LaneState(NamedTuple):

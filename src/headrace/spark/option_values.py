@@ -33,7 +33,9 @@ class OptionReader:
         if found is None:
             return None
         if not re.fullmatch(r"-?\d{1,19}", found) or not least <= int(found) <= INT64_MAX:
-            raise OptionError(f'option "{name}" must be a whole number of at least {least}, not "{found}"')
+            raise OptionError(
+                f'option "{name}" must be a whole number of at least {least} and less than 2^63, not "{found}"'
+            )
         return int(found)
 
     def truth(self, name: str, *, default: bool) -> bool:
@@ -71,7 +73,9 @@ class OptionReader:
         numbers: dict[TopicPartition, int] = {}
         for topic, inner in tree.items():
             if not isinstance(inner, dict):
-                raise OptionError(f'option "{name}" must be {example}; topic "{topic}" has no object of partitions')
+                raise OptionError(
+                    f'option "{name}" must be {example}; topic "{topic}" must have an object of partitions'
+                )
             for index, number in inner.items():
                 if not re.fullmatch(r"\d{1,9}", index) or type(number) is not int or not least <= number <= INT64_MAX:
                     raise OptionError(
@@ -91,7 +95,9 @@ class OptionReader:
         tree = _parsed(name, found, example)
         for topic, indexes in tree.items():
             if not isinstance(indexes, list) or not all(type(each) is int and each >= 0 for each in indexes):
-                raise OptionError(f'option "{name}" must be {example}; topic "{topic}" has no list of partitions')
+                raise OptionError(
+                    f'option "{name}" must be {example}; topic "{topic}" must have a list of partition numbers'
+                )
         chosen = {TopicPartition(topic, index) for topic, indexes in tree.items() for index in indexes}
         if not chosen:
             raise OptionError(f'option "{name}" names no partition: it must be {example}')

@@ -36,9 +36,9 @@ class Selection:
     def has(self, partition: TopicPartition) -> bool:
         """Return whether the selection includes it, whether it exists or not."""
         if self.pattern is not None:
-            from headrace.core.groups.topic_patterns import TopicPattern
+            from headrace.core.groups.topic_patterns import NamePattern
 
-            return bool(TopicPattern(self.pattern).matching([partition.topic]))
+            return bool(NamePattern(self.pattern).matching([partition.topic]))
         return partition.topic in self.topics or partition in self.partitions
 
 
@@ -147,11 +147,11 @@ def _selection(reader: OptionReader) -> Selection:
     if given == ["assign"]:
         return Selection(partitions=reader.partitions("assign") or ())
     if given == ["subscribePattern"]:
-        from headrace.core.groups.topic_patterns import PatternRefused, TopicPattern
+        from headrace.core.groups.topic_patterns import NamePattern, PatternRefused
 
         pattern = reader.text("subscribePattern") or ""
         try:
-            TopicPattern(pattern)
+            NamePattern(pattern)
         except PatternRefused as refused:
             raise OptionError(f'option "subscribePattern" ("{pattern}") cannot be used: {refused}') from None
         return Selection(pattern=pattern)

@@ -9,7 +9,7 @@ from headrace.client.blocking.admin import Admin
 from headrace.client.config import AdminConfig, ClientConfig, ConsumerConfig
 from headrace.client.errors import BrokerUnreachable, ClientError
 from headrace.client.types import EARLIEST, LATEST, IsolationLevel, OffsetAt, TopicDescription
-from headrace.core.groups.topic_patterns import TopicPattern
+from headrace.core.groups.topic_patterns import NamePattern
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.spark.broker_wait import PASSING, BrokerWait
@@ -67,7 +67,7 @@ class TopicView:
         pattern = self._selection.pattern
         described = self._admin.topics(None if pattern is not None else names)
         if pattern is not None:
-            matching = set(TopicPattern(pattern).matching([each.name for each in described]))
+            matching = set(NamePattern(pattern).matching([each.name for each in described]))
             described = tuple(each for each in described if each.name in matching and not each.internal)
         unsettled = next((each for each in described if each.error in PASSING), None)
         if unsettled is not None:

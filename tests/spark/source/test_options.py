@@ -59,6 +59,7 @@ def test_defaults_are_the_connectors_but_for_the_isolation() -> None:
         ({"startingTimestamp": "yesterday"}, 'option "startingTimestamp" must be a whole number'),
         ({"startingOffsetsByTimestampStrategy": "guess"}, "must be one of error, latest"),
         ({"maxOffsetsPerTrigger": "0"}, 'option "maxOffsetsPerTrigger" must be a whole number of at least 1'),
+        ({"maxOffsetsPerTrigger": "9223372036854775808"}, "of at least 1 and less than 2^63"),
         ({"maxOffsetsPerTrigger": "5", "minOffsetsPerTrigger": "6"}, "contradict each other"),
         ({"maxTriggerDelay": "soon"}, 'option "maxTriggerDelay" must be a duration'),
         ({"minPartitions": "-1"}, 'option "minPartitions"'),

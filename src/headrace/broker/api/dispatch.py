@@ -22,7 +22,7 @@ from headrace.broker.api.large_requests import (
 from headrace.broker.api.refusals import too_large
 from headrace.broker.api.registry import SERVED, ServedApi
 from headrace.broker.api.response_writer import ResponseWriter
-from headrace.broker.net.connection import Answer, Connection
+from headrace.broker.net.connection import NOT_ANSWERED_YET, Answer, Connection
 from headrace.broker.net.receiver import HandleRepeat
 from headrace.broker.services import FetchServices, TurnClock
 from headrace.model.limits import REQUEST_BYTES_AT_ONCE_MAX, REQUEST_BYTES_MAX
@@ -35,7 +35,6 @@ from headrace.wire.scan import skip_tagged_fields, truncated
 _HEADER = Struct(">hhih")
 _HEADER_BYTES = 10
 _INT16 = Struct(">h")
-_NOT_ANSWERED_YET = 1
 _OFFSET_COMMIT = int(ApiKey.OFFSET_COMMIT)
 
 _MOSTLY_OPAQUE = frozenset((ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
@@ -218,7 +217,7 @@ class Dispatcher:
         client_id: bytes,
     ) -> RequestContext:
         """Create the context of a request, and reserve the slot of its response."""
-        answer = Answer(connection, None, _NOT_ANSWERED_YET)
+        answer = Answer(connection, None, NOT_ANSWERED_YET)
         connection.answers.append(answer)
         writer = ResponseWriter(
             self._services,

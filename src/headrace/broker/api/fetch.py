@@ -14,7 +14,7 @@ from headrace.broker.api.fetch_response import (
     encoded,
     joined_if_small,
 )
-from headrace.broker.net.connection import Answer, Connection
+from headrace.broker.net.connection import NOT_ANSWERED_YET, Answer, Connection
 from headrace.broker.partitions.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -43,7 +43,6 @@ from headrace.wire.fetch import (
     scan_request,
 )
 
-_PARKED = 1
 _NONE = ErrorCode.NONE
 _FETCH = int(ApiKey.FETCH)
 FIRST_FOLLOWER_ID = 0
@@ -58,7 +57,7 @@ def handle(
     version: int,
     correlation_id: int,
 ) -> None:
-    answer = Answer(connection, None, _PARKED)
+    answer = Answer(connection, None, NOT_ANSWERED_YET)
     connection.answers.append(answer)
     if end - position > FETCH_BYTES_AT_ONCE_MAX:
         frame = memoryview(bytes(frame[position:end]))  # the receive buffer is reused after this turn

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from headrace.broker.api.context import close_for_bad_input
-from headrace.broker.net.connection import Answer, Connection
+from headrace.broker.net.connection import NOT_ANSWERED_YET, Answer, Connection
 from headrace.broker.services import RequestServices
 from headrace.model.limits import (
     BESIDE_OTHERS_MS,
@@ -30,8 +30,6 @@ from headrace.wire.primitives.stepped import Paused, SteppedBody
 AT_ONCE = 0.0
 ANSWER_LOOK_MS = 1.0
 """Interval at which a request checks whether the previous slice is answered, if that takes more than a turn."""
-
-_NOT_ANSWERED_YET = 1
 
 
 class FrameKeeper(Protocol):
@@ -164,7 +162,7 @@ def commit_in_slices(
     slices_at_once: Callable[[], int],
 ) -> Iterator[float]:
     """Commit the offsets of the request some at a time, each slice when the previous one is answered."""
-    answer = Answer(connection, None, _NOT_ANSWERED_YET)
+    answer = Answer(connection, None, NOT_ANSWERED_YET)
     connection.answers.append(answer)  # at once, to reserve the slot of the response
 
     def commit() -> Iterator[float]:

@@ -12,6 +12,8 @@ from headrace.ports.disk import FileHandle, Slice
 from headrace.ports.network import READABLE, Transport
 
 NO_PARTIAL_FRAME = -1.0
+NOT_ANSWERED_YET = 1
+"""The `waits` of an answer that has no parts yet: `Answer.complete` ends the wait."""
 _HELD_BACK_BYTES = 1 << 60
 """Added to `held_bytes` of a connection that is held back, which puts it above every limit."""
 

@@ -83,7 +83,9 @@ class Receiver:
         self._done_frames.clear()
 
     def receive(self, connection: Connection) -> int:
-        """Receive bytes and handle the complete frames in them; return their number, -1 at the end of the stream.
+        """Receive bytes, handle the complete frames in them, and return the number of bytes received.
+
+        That is -1 at the end of the stream.
 
         Raises ProtocolError for an invalid frame, and OSError when the connection is broken.
         """

@@ -9,7 +9,8 @@ from headrace.model.ids import Offset
 if TYPE_CHECKING:
     from headrace.broker.partitions.leader import LedPartition
 
-ENOUGH_FOR_ANYONE_BYTES = 1 << 31
+ENOUGH_BYTES = 1 << 62
+"""More bytes than any fetch waits for."""
 
 
 class FetchWaiter(Protocol):
@@ -52,7 +53,7 @@ class FetchWaiters:
         """Wake every waiter to read again and answer, after a change other than an append."""
         self.note_stability()
         for waiter in (*self._waiters, *self._stable_waiters):
-            waiter.readable(partition, ENOUGH_FOR_ANYONE_BYTES)
+            waiter.readable(partition, ENOUGH_BYTES)
 
     def high_watermark_raised(self, partition: "LedPartition", new_bytes: int) -> None:
         """HOT. Tell the waiters how many bytes were committed since the last call."""

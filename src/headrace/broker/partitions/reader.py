@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import Connection
+from headrace.broker.partitions.fetch_waiters import ENOUGH_BYTES
 from headrace.broker.partitions.leader import LedPartition, LedTopic
 from headrace.broker.timers import Timer, Timers
 from headrace.log.errors import DamagedLog, OffsetOutsideLog
@@ -24,8 +25,6 @@ from headrace.ports.disk import FileHandle, Slice
 from headrace.wire.fetch import PartitionData
 
 READ_COMMITTED = 1
-ENOUGH_BYTES = 1 << 62
-"""More bytes than any fetch waits for."""
 _NONE = ErrorCode.NONE
 _NO_ABORTED: tuple[tuple[int, int], ...] = ()
 

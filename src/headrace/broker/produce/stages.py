@@ -1,7 +1,7 @@
 """The stages of Produce, connected: the entry of every request that does not take the short path."""
 
 from headrace.broker.metrics import Metrics
-from headrace.broker.net.connection import Answer, Connection
+from headrace.broker.net.connection import NOT_ANSWERED_YET, Answer, Connection
 from headrace.broker.produce.admit import request_error
 from headrace.broker.produce.append import AppendStage
 from headrace.broker.produce.parse import parse_request
@@ -12,8 +12,6 @@ from headrace.broker.services import AccessControl, PartitionLookup, TurnClock
 from headrace.broker.timers import Timers
 from headrace.model.errors import ErrorCode
 from headrace.ports.spawner import Spawner
-
-_PARKED = 1
 
 
 class ProduceStages:
@@ -43,7 +41,7 @@ class ProduceStages:
         """Parse the request in `frame[position:end]`, give its response a place, and start it through the stages."""
         request = parse_request(frame, position, end, version, correlation_id)
         if request.acks:
-            answer = Answer(connection, None, _PARKED)
+            answer = Answer(connection, None, NOT_ANSWERED_YET)
             connection.answers.append(answer)
         else:
             answer = Answer(connection, None, 0)

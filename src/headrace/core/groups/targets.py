@@ -13,7 +13,7 @@ from headrace.core.groups.consumer_records import (
     TargetRecord,
 )
 from headrace.core.groups.settings import ASSIGNED_AT_ONCE_MAX, TARGETS_PER_STEP
-from headrace.core.groups.topic_patterns import PatternRefused, TopicPattern
+from headrace.core.groups.topic_patterns import NamePattern, PatternRefused
 from headrace.model.errors import ErrorCode
 
 
@@ -44,7 +44,7 @@ class GroupRequestRefused(Exception):
 
 def topics_matching(regex: str, topics: TopicCatalog) -> tuple[str, ...]:
     try:
-        return TopicPattern(regex).matching(topics.names())
+        return NamePattern(regex).matching(topics.names())
     except PatternRefused as refusal:
         raise GroupRequestRefused(ErrorCode.INVALID_REGULAR_EXPRESSION, str(refusal)) from None
 

@@ -206,7 +206,9 @@ class _Parser:
         return self._alphabet - found if negated else frozenset(found)
 
 
-class TopicPattern:
+class NamePattern:
+    """A regular expression for names of topics, or of other things with `more_letters`."""
+
     def __init__(self, text: str, *, more_letters: str = "") -> None:
         """Compile an expression. `more_letters` extends the alphabet, for names that are not names of topics."""
         self._alphabet = _LETTERS | {*more_letters, *text, _OTHER} if more_letters else _LETTERS

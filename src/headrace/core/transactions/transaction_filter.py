@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from string import punctuation
 
-from headrace.core.groups.topic_patterns import TopicPattern
+from headrace.core.groups.topic_patterns import NamePattern
 from headrace.core.transactions.commands import ListedTransaction
 from headrace.core.transactions.states import TransactionState
 
@@ -22,7 +22,7 @@ class TransactionFilter:
         self._states = states
         self._producer_ids = producer_ids
         self._duration_ms = duration_ms
-        self._pattern = None if pattern is None else TopicPattern(pattern, more_letters=punctuation + " ")
+        self._pattern = None if pattern is None else NamePattern(pattern, more_letters=punctuation + " ")
 
     def of(self, listed: Iterable[ListedTransaction], now_ms: int) -> list[ListedTransaction]:
         """Return the transactions that match."""

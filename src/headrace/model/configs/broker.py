@@ -6,9 +6,9 @@ from headrace.model.configs.broker_log import LOG_ROWS
 from headrace.model.configs.definition import INT32_MAX, ConfigTable, ConfigType, Scope, row
 from headrace.model.configs.listeners import (
     SECURITY_PROTOCOLS_DEFAULT,
-    wrong_address,
-    wrong_listeners,
-    wrong_protocol_map,
+    address_error,
+    listeners_error,
+    protocol_map_error,
 )
 from headrace.model.configs.topic import DAY_MS, MINUTE_MS, TOPIC_CONFIGS
 
@@ -30,9 +30,9 @@ _NODE = (
 )  # fmt: skip
 
 _NETWORK = (
-    row("listeners", LIST, ("PLAINTEXT://127.0.0.1:9092",), "The addresses to listen on: a comma-separated list of NAME://host:port.", validator=wrong_listeners),
-    row("advertised.listeners", LIST, None, "The addresses that clients use to connect; defaults to listeners.", validator=wrong_listeners),
-    row("listener.security.protocol.map", LIST, SECURITY_PROTOCOLS_DEFAULT, "The security protocol of each listener name; only PLAINTEXT is supported.", validator=wrong_protocol_map),
+    row("listeners", LIST, ("PLAINTEXT://127.0.0.1:9092",), "The addresses to listen on: a comma-separated list of NAME://host:port.", validator=listeners_error),
+    row("advertised.listeners", LIST, None, "The addresses that clients use to connect; defaults to listeners.", validator=listeners_error),
+    row("listener.security.protocol.map", LIST, SECURITY_PROTOCOLS_DEFAULT, "The security protocol of each listener name; only PLAINTEXT is supported.", validator=protocol_map_error),
     row("socket.request.max.bytes", INT, 100 << 20, "The maximum size of a request. The broker closes the connection as soon as it reads a larger size, logs it and counts it in headrace_protocol_errors_total. Most APIs have a lower limit: REQUEST_BYTES_MAX in docs/reference/limits.md.", low=1),
     row("socket.send.buffer.bytes", INT, 100 << 10, "The socket send buffer of each connection; -1 uses the system default.", low=-1, honoured=False),
     row("socket.receive.buffer.bytes", INT, 100 << 10, "The socket receive buffer of each connection; -1 uses the system default.", low=-1, honoured=False),
@@ -70,7 +70,7 @@ _HEADRACE = (
     row("headrace.connection.inflight.bytes.max", LONG, 16 << 20, "The unsent response bytes of a connection from which the broker stops reading its requests.", low=1 << 10),
     row("headrace.total.inflight.bytes.max", LONG, 512 << 20, "The maximum memory for incoming large requests of all connections together.", low=1 << 10),
     row("headrace.slow.client.timeout.ms", LONG, MINUTE_MS, "The time after which a client is disconnected that does not complete a request or does not read a response.", low=1),
-    row("headrace.metrics.listen", STRING, "", "The host:port of the Prometheus endpoint; empty disables it.", validator=wrong_address),
+    row("headrace.metrics.listen", STRING, "", "The host:port of the Prometheus endpoint; empty disables it.", validator=address_error),
     row("headrace.disk.free.min.bytes", LONG, 256 << 20, "The free disk space below which produce requests are refused with a retriable error.", low=0, scope=CLUSTER),
     row("headrace.scan.held.bytes.max", LONG, 16 << 30, "The maximum size of deleted segments that are kept for running scans; above it, the scan that holds most loses its files.", low=0, scope=CLUSTER),
     row("headrace.scrub.interval.ms", LONG, 7 * DAY_MS, "The interval at which every closed segment is read and verified; 0 disables it.", low=0, scope=CLUSTER),

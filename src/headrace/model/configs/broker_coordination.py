@@ -9,17 +9,17 @@ SHORT, LIST = ConfigType.SHORT, ConfigType.LIST
 CLUSTER = Scope.CLUSTER_WIDE
 
 
-def wrong_protocols(text: str) -> str | None:
+def protocols_error(text: str) -> str | None:
     protocols = {item.strip() for item in text.split(",")}
     return None if "classic" in protocols else "must contain classic: the classic protocol cannot be disabled"
 
 
-def wrong_roles(text: str) -> str | None:
+def roles_error(text: str) -> str | None:
     roles = {item.strip() for item in text.split(",")}
     return "must be broker,controller: a node has both roles" if len(roles) < 2 else None
 
 
-def wrong_quorum(text: str) -> str | None:
+def quorum_error(text: str) -> str | None:
     return "must name one node: a node is a cluster of its own in this release" if "," in text else None
 
 
@@ -42,7 +42,7 @@ _GROUPS = (
     row("group.max.size", INT, 2**31 - 1, "The maximum number of members of a classic group.", low=1),
     row("group.coordinator.threads", INT, 4, "The number of threads of the group coordinator.", low=1, honoured=False),
     row("group.coordinator.append.linger.ms", INT, -1, "The time in which the group coordinator collects records for one append; -1 adapts it to the load.", low=-1, honoured=False),
-    row("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"), "The group protocols that are served; without consumer, members of KIP-848 groups are refused. Streams groups are not supported, whether listed or not.", choices=("classic", "consumer", "streams"), validator=wrong_protocols),
+    row("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"), "The group protocols that are served; without consumer, members of KIP-848 groups are refused. Streams groups are not supported, whether listed or not.", choices=("classic", "consumer", "streams"), validator=protocols_error),
     row("group.consumer.session.timeout.ms", INT, 45_000, "The session timeout of consumer groups.", low=1),
     row("group.consumer.min.session.timeout.ms", INT, 45_000, "The minimum session timeout of a consumer group.", low=1, honoured=False),
     row("group.consumer.max.session.timeout.ms", INT, MINUTE_MS, "The maximum session timeout of a consumer group.", low=1, honoured=False),
@@ -100,10 +100,10 @@ _REPLICATION = (
 )  # fmt: skip
 
 _CONTROLLER = (
-    row("process.roles", LIST, ("broker", "controller"), "The roles of this process; a Headrace node always has both.", choices=("broker", "controller"), validator=wrong_roles),
+    row("process.roles", LIST, ("broker", "controller"), "The roles of this process; a Headrace node always has both.", choices=("broker", "controller"), validator=roles_error),
     row("controller.listener.names", LIST, None, "Listeners for controllers; they are not opened, because the controller runs in the broker."),
-    row("controller.quorum.voters", LIST, (), "The voters of the metadata quorum, as id@host:port: this node alone.", validator=wrong_quorum),
-    row("controller.quorum.bootstrap.servers", LIST, (), "The bootstrap servers of the metadata quorum: this node alone.", validator=wrong_quorum),
+    row("controller.quorum.voters", LIST, (), "The voters of the metadata quorum, as id@host:port: this node alone.", validator=quorum_error),
+    row("controller.quorum.bootstrap.servers", LIST, (), "The bootstrap servers of the metadata quorum: this node alone.", validator=quorum_error),
     row("controller.quorum.election.timeout.ms", INT, 1_000, "The time without a leader after which a voter starts an election.", low=1, honoured=False),
     row("controller.quorum.fetch.timeout.ms", INT, 2_000, "The time without a successful fetch from the leader after which a voter starts an election.", low=1, honoured=False),
     row("controller.quorum.request.timeout.ms", INT, 2_000, "The timeout of a quorum request.", low=1, honoured=False),

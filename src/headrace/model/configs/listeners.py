@@ -78,7 +78,7 @@ def _items(text: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in text.split(",") if item.strip())
 
 
-def wrong_listeners(text: str) -> str | None:
+def listeners_error(text: str) -> str | None:
     try:
         parse_listeners(_items(text))
     except ValueError as wrong:
@@ -86,7 +86,7 @@ def wrong_listeners(text: str) -> str | None:
     return None
 
 
-def wrong_protocol_map(text: str) -> str | None:
+def protocol_map_error(text: str) -> str | None:
     try:
         parse_protocol_map(_items(text))
     except ValueError as wrong:
@@ -94,7 +94,7 @@ def wrong_protocol_map(text: str) -> str | None:
     return None
 
 
-def wrong_address(text: str) -> str | None:
+def address_error(text: str) -> str | None:
     """Check a config that is one HOST:PORT or empty."""
     try:
         if text:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from headrace.core.groups.topic_patterns import TopicPattern
+from headrace.core.groups.topic_patterns import NamePattern
 from headrace.spark.pipelines.definition import (
     ATTEMPTS_MAX,
     EXPECTATIONS_MAX,
@@ -225,7 +225,7 @@ def _check_loops(root: YamlSection, pipeline: Pipeline) -> None:
     read = {topic for source in pipeline.sources for topic in source.topics}
     for source in pipeline.sources:
         if source.pattern is not None:
-            read |= set(TopicPattern(source.pattern).matching([topic for _, topic in written]))
+            read |= set(NamePattern(source.pattern).matching([topic for _, topic in written]))
     for path, topic in written:
         if topic in read:
             root.findings.add(pipeline.line_of(path), f'{path}: topic "{topic}" is also read by this pipeline')

@@ -1,6 +1,6 @@
 """Read the sources of a pipeline file: one under `source`, or several by name under `sources`."""
 
-from headrace.core.groups.topic_patterns import PatternRefused, TopicPattern
+from headrace.core.groups.topic_patterns import NamePattern, PatternRefused
 from headrace.model.nearest_names import guess
 from headrace.spark.pipelines.definition import (
     INPUT_VIEW,
@@ -84,7 +84,7 @@ def _what(section: YamlSection) -> tuple[tuple[str, ...], str | None]:
 def _pattern(text: str) -> str:
     """Return the pattern; it is checked by the engine that will match it, which supports less than Python's."""
     try:
-        TopicPattern(text)
+        NamePattern(text)
     except PatternRefused as error:
         raise ValueError(f'"{text}" is not a valid pattern of topics: {error}') from None
     return text

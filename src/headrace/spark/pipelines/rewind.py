@@ -57,10 +57,10 @@ def vector_at(admin: Admin, partitions: list[TopicPartition], time_ms: int) -> d
 
 def partitions_of(admin: Admin, source: Source) -> list[TopicPartition]:
     if source.pattern is not None:
-        from headrace.core.groups.topic_patterns import TopicPattern
+        from headrace.core.groups.topic_patterns import NamePattern
 
         everything = {topic.name: topic for topic in admin.topics()}
-        described = [everything[name] for name in TopicPattern(source.pattern).matching(everything)]
+        described = [everything[name] for name in NamePattern(source.pattern).matching(everything)]
     else:
         described = list(admin.topics(source.topics))
     for topic in described:
