@@ -195,7 +195,7 @@ def test_an_older_run_can_neither_commit_nor_write(place: tuple[EmbeddedBroker, 
 def test_a_commit_of_an_aborted_writer_says_why_and_what_to_do(place: tuple[EmbeddedBroker, str]) -> None:
     report = task(place, 0, 50, attempt=1)
     abort(options(place), [report])
-    causes = "longer than kafka.transaction.timeout.ms, or the broker's machine was restarted"
+    causes = "no task of the run was heard of for kafka.transaction.timeout.ms, or the broker's machine was restarted"
     with pytest.raises(BatchNotCommitted, match=f"{causes}.*No row of it is in the topics: restart the query"):
         commit(options(place), [report])
     assert read(place) == []
