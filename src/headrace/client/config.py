@@ -79,6 +79,11 @@ class ClientConfig:
         return self.bootstrap_servers if isinstance(self.bootstrap_servers, str) else ",".join(self.bootstrap_servers)
 
     @classmethod
+    def field_name(cls, name: str) -> str:
+        """Return the name of the field for Kafka's name of a setting, or for the field's own."""
+        return cls.KAFKA_NAMES.get(name.replace("_", "."), name.replace(".", "_"))
+
+    @classmethod
     def from_names(cls, names: Mapping[str, Any]) -> Self:
         """Create a config from Kafka's names or these, with values as such or as text; an unknown name raises with a
         suggestion.
@@ -89,7 +94,7 @@ class ClientConfig:
         for name, value in names.items():
             if not isinstance(name, str):
                 raise InvalidArgument(f"the name of a setting is a string, not {name!r}")
-            key = cls.KAFKA_NAMES.get(name.replace("_", "."), name.replace(".", "_"))
+            key = cls.field_name(name)
             if key not in own:
                 raise InvalidArgument(_unknown(name, own, cls.__name__))
             if key in found:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headrace.client.config import ProducerConfig
 from headrace.spark.option_names import OptionError, check_names
 from headrace.spark.sink.options import BATCH_BYTES_DEFAULT, parse_sink_options
 from headrace.spark.sink.tables.options import parse_table_options
@@ -47,6 +48,14 @@ def test_options_as_spark_gives_them() -> None:
     config = options.producer_config(transactional_id="x")
     assert (config.transaction_timeout_ms, config.transactional_id) == (1_800_000, "x")
     assert (options.admin_config().security_protocol, options.admin_config().sasl_username) == ("SASL_SSL", "me")
+
+
+def test_a_setting_that_equals_the_default_of_the_client_is_kept() -> None:
+    """The broker gives batch writers more time than the client gives transactions, unless the option says otherwise."""
+    default = ProducerConfig().transaction_timeout_ms
+    options = parse_sink_options({**SERVERS, "kafka.transaction.timeout.ms": str(default)})
+    assert dict(options.client)["transaction_timeout_ms"] == default
+    assert "transaction_timeout_ms" not in dict(parse_sink_options(SERVERS).client)
 
 
 def test_what_the_kafka_connector_also_takes() -> None:

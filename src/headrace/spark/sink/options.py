@@ -153,14 +153,18 @@ def checked_batch_id(text: str | None) -> int | None:
 
 
 def _client_settings(options: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings of the producer among the options, checked, by the names of ProducerConfig."""
+    """Return the settings of the producer among the options, checked, by the names of ProducerConfig.
+
+    A setting that the user gave is kept even if it equals the client's default: that of the sink may differ.
+    """
     names = {"batch.size": str(BATCH_BYTES_DEFAULT), **client_settings(options)}
     for name in names:
         if name in _OWN_BUSINESS:
             raise OptionError(f'option "kafka.{name}" is not for a sink: {_OWN_BUSINESS[name]}')
     config, defaults = checked(ProducerConfig, names, options), ProducerConfig()
+    given = {ProducerConfig.field_name(name) for name in names}
     return {
         field.name: getattr(config, field.name)
         for field in fields(config)
-        if getattr(config, field.name) != getattr(defaults, field.name)
+        if field.name in given or getattr(config, field.name) != getattr(defaults, field.name)
     }
