@@ -112,7 +112,7 @@ async def test_an_abort_that_is_refused_leaves_the_transaction_as_it_was(broker:
             with pytest.raises(InvalidArgument, match="being ended already"):
                 await transaction.abort()
         await commit
-        with pytest.raises(InvalidArgument, match="is over"):
+        with pytest.raises(InvalidArgument, match="has ended"):
             await transaction.abort()
 
 

@@ -73,7 +73,7 @@ def test_committed_and_aborted(broker: EmbeddedBroker, topic: str) -> None:
         with producer.transaction() as transaction:
             producer.send(topic, b"last", partition=0)
             transaction.commit()
-            with pytest.raises(InvalidArgument, match="is over"):
+            with pytest.raises(InvalidArgument, match="has ended"):
                 transaction.abort()
         with producer.transaction():
             pass

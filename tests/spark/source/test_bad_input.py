@@ -89,7 +89,7 @@ def test_a_start_behind_the_end_is_named(
     start = json.dumps({topic: {"0": 99, "1": 0}})
     frame = load_stream(spark, broker, topic, startingOffsets=start)
     query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
-    with pytest.raises(Exception, match=f'option "startingOffsets" has {topic}-0 begin at offset 99'):
+    with pytest.raises(Exception, match=f'option "startingOffsets" starts {topic}-0 at offset 99'):
         query.processAllAvailable()
 
 

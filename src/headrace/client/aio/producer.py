@@ -366,7 +366,7 @@ class Transaction:
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise InvalidArgument("this transaction is over: begin another with `producer.transaction()`")
+            raise InvalidArgument("this transaction has ended: begin another with `producer.transaction()`")
 
     async def __aenter__(self) -> Self:
         if not self._is_open:
