@@ -320,7 +320,7 @@ def test_letters_sent_again_and_a_rewind_give_what_was_sent(
     assert sorted(values(found), key=lambda row: row["id"]) == expected
     rewound = CliRunner().invoke(cli, ["pipeline", "rewind", str(folder), "--to-earliest", "--yes", *call])
     assert rewound.exit_code == 0, rewound.output
-    assert "4 dead letters behind this start" in rewound.output
+    assert "4 dead letters after this start" in rewound.output
     outcome = run_once(folder, spark, broker.bootstrap_servers)
     assert (rows(outcome, "read"), rows(outcome, "written")) == (44, 44)
     again = values(read_records(broker.bootstrap_servers, f"{name}-out"))
