@@ -19,6 +19,9 @@ _INTEGER = "i"
 _ROW_BYTES = ROW_FIELDS * array(_INTEGER).itemsize
 PARTITIONS_PER_RECORD_MAX = 4_096
 """Partitions of one snapshot record: decoding it takes about a millisecond."""
+LIST_ITEMS_PER_RECORD_MAX = 40_000
+"""Brokers and directories in the lists of one snapshot record, which take up to 20 bytes each: a record that is larger
+than RECORD_BYTES_MAX could not be read again."""
 
 Item = TypeVar("Item", NodeId, bytes)
 
@@ -97,9 +100,6 @@ class PartitionStates(Sequence[PartitionState]):
     def __repr__(self) -> str:
         return repr(list(self))
 
-    def leader(self, index: int) -> NodeId:
-        return NodeId(self._rows[index * ROW_FIELDS + _LEADER])
-
     def led_by(self, node_id: NodeId) -> list[int]:
         """Return the partitions that this broker leads, in order."""
         leaders = self._rows[_LEADER::ROW_FIELDS]
@@ -166,21 +166,23 @@ class PartitionStates(Sequence[PartitionState]):
     def snapshot_records(self, topic_id: TopicId) -> Iterator[TopicPartitionsRecord]:
         """Pack all partitions into records, each with the lists that it refers to."""
         for first in range(0, len(self), PARTITIONS_PER_RECORD_MAX):
-            rows = self._rows[first * ROW_FIELDS : (first + PARTITIONS_PER_RECORD_MAX) * ROW_FIELDS]
-            nodes: dict[int, int] = {}
-            directories: dict[int, int] = {}
-            _renumber(rows, _REPLICAS, nodes)
-            _renumber(rows, _ISR, nodes)
-            _renumber(rows, _DIRECTORIES, directories)
-            if sys.byteorder == "big":
-                rows.byteswap()
-            yield TopicPartitionsRecord(
-                topic_id,
-                first,
-                tuple(self._tables.nodes.tuples[number] for number in nodes),
-                tuple(self._tables.directories.tuples[number] for number in directories),
-                rows.tobytes(),
-            )
+            yield from self._packed(topic_id, first, min(PARTITIONS_PER_RECORD_MAX, len(self) - first))
+
+    def _packed(self, topic_id: TopicId, first: int, count: int) -> Iterator[TopicPartitionsRecord]:
+        """Pack these partitions into one record, or into several if their lists would make it too large."""
+        rows = self._rows[first * ROW_FIELDS : (first + count) * ROW_FIELDS]
+        nodes = self._tables.nodes.tuples
+        directories = self._tables.directories.tuples
+        node_lists = tuple(nodes[number] for number in _renumber(rows, _REPLICAS, _ISR))
+        directory_lists = tuple(directories[number] for number in _renumber(rows, _DIRECTORIES))
+        items = sum(map(len, node_lists)) + sum(map(len, directory_lists))
+        if items > LIST_ITEMS_PER_RECORD_MAX and count > 1:
+            yield from self._packed(topic_id, first, count // 2)
+            yield from self._packed(topic_id, first + count // 2, count - count // 2)
+            return
+        if sys.byteorder == "big":
+            rows.byteswap()
+        yield TopicPartitionsRecord(topic_id, first, node_lists, directory_lists, rows.tobytes())
 
     def load(self, record: TopicPartitionsRecord) -> int:
         """Append the partitions of a snapshot record, and return how many they are."""
@@ -204,12 +206,15 @@ class PartitionStates(Sequence[PartitionState]):
         return map(NodeId, dict.fromkeys(self._rows[first * ROW_FIELDS + _LEADER :: ROW_FIELDS]))
 
 
-def _renumber(rows: "array[int]", field: int, numbers: dict[int, int]) -> None:
-    """Number the lists of one column in the order in which they appear."""
-    column = rows[field::ROW_FIELDS]
-    for number in dict.fromkeys(column):
-        numbers.setdefault(number, len(numbers))
-    rows[field::ROW_FIELDS] = array(_INTEGER, [numbers[number] for number in column])
+def _renumber(rows: "array[int]", *fields: int) -> dict[int, int]:
+    """Number the lists of these columns in the order in which they appear; return the new numbers by the old."""
+    numbers: dict[int, int] = {}
+    for field in fields:
+        column = rows[field::ROW_FIELDS]
+        for number in dict.fromkeys(column):
+            numbers.setdefault(number, len(numbers))
+        rows[field::ROW_FIELDS] = array(_INTEGER, [numbers[number] for number in column])
+    return numbers
 
 
 def _look_up(rows: "array[int]", field: int, numbers: list[int]) -> None:
