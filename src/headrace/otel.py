@@ -240,7 +240,7 @@ def _attributes(name: str, kind: str, topic: str | None, client_id: str | None) 
 
 
 def _message(key: bytes | None, value: object, partition: int | None) -> dict[str, Any]:
-    """What is known of one record. A key that is not text is left out."""
+    """Return the attributes of one record; a key that is not text is left out."""
     found: dict[str, Any] = {}
     if partition is not None:
         found["messaging.destination.partition.id"] = str(partition)

@@ -1,4 +1,4 @@
-"""How Spark finds the format "headrace": it imports every module called pyspark_* and takes its DefaultSource."""
+"""Registers the format "headrace": Spark imports every module named pyspark_* and uses its DefaultSource."""
 
 from headrace.spark.data_source import HeadraceDataSource as DefaultSource
 

@@ -1,4 +1,4 @@
-"""What must hold of coordinators after a turn: one owner a partition, and a replay of the log gives the live state."""
+"""Check coordinators after a turn: each partition has one owner, and replaying the log gives the live state."""
 
 from typing import Any
 
