@@ -8,6 +8,7 @@ import secrets
 import select
 import socket
 import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -77,6 +78,7 @@ def _refusal(name, real):
 @contextmanager
 def _only_the_virtual_world():
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "dont_write_bytecode", True)  # of modules that are imported at their first use
         for owner, name in FORBIDDEN:
             patch.setattr(owner, name, _refusal(f"{owner.__name__}.{name}", getattr(owner, name)))
         yield
