@@ -4,7 +4,6 @@ Single-threaded: one loop owns it. Operations that may wait for the disk are ret
 append goes through `producers.admit`, `stage` for every batch of a turn, and then one `write_staged`.
 """
 
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from struct import Struct
@@ -27,23 +26,18 @@ from .config import LogConfig
 from .errors import OffsetOutsideLog, is_transient
 from .files import unlink_if_present, write_all
 from .flush import Flusher
-from .leader_epochs import LeaderEpochs
+from .loaded_log import LoadedLog, load
 from .older_reads import OlderReads
 from .open_files import OpenFiles
 from .preallocation import Preallocation
-from .producers import ProducerStates
-from .recovery import Loader, RecoveryReport, claim_folder
+from .recent_batches import RecentBatches
+from .recovery import Loader, claim_folder
 from .retirement import Retirement
-from .segment import BatchPlace, Segment
+from .segment import BatchPlace, Segment, unlink_segments
 from .times import TimeSearch
 from .transactions import LogTransactions
 from .uptime import DirectoryUptime
 from .work import Work
-
-RECENT_BATCHES_MAX = 2048
-"""Batches of the active segment whose positions are kept in memory; up to twice as many before the older half is
-dropped.
-"""
 
 _STAMP = Struct(">qii")
 
@@ -57,6 +51,9 @@ class PartitionLog:
         topic_id: TopicId,
         config: LogConfig,
         uptime: DirectoryUptime,
+        loaded: LoadedLog,
+        *,
+        wall_ms: int,
     ) -> None:
         self.files = files
         self.disk = files.disk
@@ -64,19 +61,24 @@ class PartitionLog:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.config = config
-        self.start_offset = 0
-        self.end_offset = 0
-        self.recovery_point = 0
-        self.synced_offset = 0
+        self.segments = loaded.segments
+        self.bases = [segment.base_offset for segment in loaded.segments]
+        self.active = loaded.segments[-1]
+        self.start_offset = loaded.start_offset
+        self.end_offset = self.active.next_offset
+        self.recovery_point = loaded.recovery_point
+        self.synced_offset = loaded.recovery_point
         """Records below this offset are on disk; the recovery point is never above it."""
-        self.size_bytes = 0
-        self.appended_bytes = 0
-        """Bytes appended since the log was opened; flushes are measured against this counter."""
-        self.appended_wall_ms = 0
+        self.size_bytes = sum(segment.size for segment in self.segments)
+        self.appended_bytes = loaded.report.scanned_bytes
+        """Bytes appended since the log was opened, and those that recovery had to check; flushes are measured against
+        this counter.
+        """
+        self.appended_wall_ms = wall_ms
         self._uptime = uptime
-        self.producers = ProducerStates(uptime)
+        self.producers = loaded.producers
         self.transactions = LogTransactions(self)
-        self.epochs = LeaderEpochs()
+        self.epochs = loaded.epochs
         self.names_generation = 0
         """Odd while compaction swaps segment files: a reader that opened files by name meanwhile must retry."""
         self.being_replaced: tuple[Segment, ...] = ()
@@ -85,23 +87,19 @@ class PartitionLog:
         """
         self.failed = False
         self.closed = False
-        self.recovered = RecoveryReport()
+        self.recovered = loaded.report
         self.on_flushed: Callable[[int], None] | None = None
         """Called on the loop with the end offset of the records that are now on disk."""
         self.on_failed: Callable[[BaseException], None] | None = None
         """Called on the loop when work of this log failed on the device; the log is then `failed`."""
         self.on_flush_deferred: Callable[[OSError], None] | None = None
         """Called on the loop when a flush found no space or file descriptor for some files; it is retried."""
-        self.segments: list[Segment] = []
-        self.bases: list[int] = []
-        self.active: Segment
-        self.staged_end_offset = 0
+        self.staged_end_offset = self.end_offset
         """Offset of the next staged batch; equal to `end_offset` once everything staged is written."""
         self._staged: list[memoryview] = []
         self._staged_places: list[BatchPlace] = []
         self._staged_bytes = 0
-        self._recent_offsets = array("q")
-        self._recent_positions = array("q")
+        self._recent = RecentBatches()
         self._older = OlderReads(self)
         self._flusher = Flusher(self)
         self._preallocation = Preallocation(self)
@@ -130,70 +128,22 @@ class PartitionLog:
         topic_id = claim_folder(disk, path, topic_partition, topic_id)
         files = files if files is not None else OpenFiles(disk)
         uptime = uptime if uptime is not None else DirectoryUptime()
-        log = cls(files, path, topic_partition, topic_id, config, uptime)
-        log.recovery_point, log.start_offset = recovery_point, start_offset
-        loader = log._loader(clean=clean_shutdown, wall_ms=wall_ms)
-        log.recovered = loader.report
-        log._take_segments(loader.load_segments(), start_offset, wall_ms)
-        log.appended_bytes = loader.report.scanned_bytes
-        # Not up to the log start offset, which may lie inside a segment: the part before it need not be synced.
-        log.recovery_point = min(max(recovery_point, log.bases[0]), log.end_offset)
-        if clean_shutdown:
-            log.recovery_point = log.end_offset
-        else:
-            log._flusher.directory_changed = True  # the previous process may have died before it synced file names
-        log.synced_offset = log.recovery_point
-        log._restore_state(loader)
-        return log
-
-    def _loader(self, *, clean: bool, wall_ms: int) -> Loader:
-        return Loader(
-            files=self.files,
-            folder=self.path,
-            config=self.config,
-            recovery_point=self.recovery_point,
-            start_offset=self.start_offset,
-            clean=clean,
+        loader = Loader(
+            files=files,
+            folder=path,
+            config=config,
+            recovery_point=recovery_point,
+            start_offset=start_offset,
+            clean=clean_shutdown,
             wall_ms=wall_ms,
-            uptime=self._uptime,
+            uptime=uptime,
         )
-
-    def _take_segments(self, segments: list[Segment], start_offset: int, wall_ms: int) -> None:
-        self.appended_wall_ms = wall_ms
-        if segments and segments[-1].next_offset < start_offset:
-            self._unlink_segments(segments)
-            segments = []
-        if not segments:
-            segments = [Segment.create(self.files, self.path, start_offset, self.config, wall_ms)]
-            # This name must not be lost while the name of a later segment survives: the log would seem to begin there.
-            self.disk.sync_directory(self.path)
-        self.segments = segments
-        self.bases = [segment.base_offset for segment in segments]
-        self.active = segments[-1]
-        self.start_offset = max(start_offset, self.bases[0])
-        self.end_offset = self.staged_end_offset = self.active.next_offset
-        self.size_bytes = sum(segment.size for segment in segments)
-
-    def _restore_state(self, loader: Loader) -> None:
-        """Restore producers from the newest snapshot and leader epochs from their file, then replay later batches into
-        both.
-        """
-        self.producers, snapshot = loader.load_producers(self.segments)
-        begin = max(snapshot, 0)
-        epochs = loader.load_epochs()
-        if epochs is None:
-            begin = 0
-        else:
-            self.epochs = epochs
-            begin = min(begin, self.recovery_point)
-        self.epochs.truncate_from(self.end_offset)
-        self._replay(loader, snapshot, begin)
-        self.epochs.truncate_before(self.start_offset)
-
-    def _replay(self, loader: Loader, snapshot: int, begin: int) -> None:
-        state, point = (self.segments, self.producers, self.epochs), self.recovery_point
-        loader.replay(*state, snapshot=snapshot, begin=begin, recovery_point=point)
-        self._flusher.note_snapshot(snapshot)
+        loaded = load(loader)
+        log = cls(files, path, topic_partition, topic_id, config, uptime, loaded, wall_ms=wall_ms)
+        if not clean_shutdown:
+            log._flusher.directory_changed = True  # the previous process may have died before it synced file names
+        log._flusher.note_snapshot(loaded.snapshot)
+        return log
 
     def configure(self, config: LogConfig) -> None:
         """Apply changed topic configs from now on."""
@@ -280,13 +230,7 @@ class PartitionLog:
         position = segment.size
         if len(batches) > self.disk.iov_max or self.disk.write_vector(file, batches, position) != total:
             write_all(self.disk, file, batches, position)
-        recent_offsets, recent_positions = self._recent_offsets, self._recent_positions
-        for place in places:
-            recent_offsets.append(place[0])
-            recent_positions.append(position)
-            position += place[3]
-        if len(recent_offsets) >= 2 * RECENT_BATCHES_MAX:
-            del recent_offsets[:RECENT_BATCHES_MAX], recent_positions[:RECENT_BATCHES_MAX]
+        self._recent.note(places, position)
         segment.note(places, self.config.index_interval_bytes)
         self.size_bytes += total
         self.appended_bytes += total
@@ -337,7 +281,7 @@ class PartitionLog:
             raise
 
     def _forget_places(self) -> None:
-        del self._recent_offsets[:], self._recent_positions[:]
+        self._recent.forget()
         self._older.forget()
 
     # Reading
@@ -352,25 +296,14 @@ class PartitionLog:
             raise OffsetOutsideLog(offset, self.start_offset, self.end_offset)
         if offset >= below or offset == self.end_offset:
             return None
-        offsets = self._recent_offsets
-        if not offsets or offset < offsets[0]:
+        recent = self._recent
+        if not recent.covers(offset):
             return self._older.read(offset, max_bytes, below, at_least_one)
-        positions = self._recent_positions
-        first = bisect_right(offsets, offset) - 1
-        start = positions[first]
-        if below >= self.end_offset:
-            stop = self.active.size
-        else:
-            after = bisect_left(offsets, below, first)
-            stop = positions[after] if after < len(positions) else self.active.size
-        if stop - start > max_bytes:
-            cut = bisect_right(positions, start + max_bytes, first) - 1
-            if cut > first:
-                stop = positions[cut]
-            elif not at_least_one:
-                return None
-            elif first + 1 < len(positions):
-                stop = positions[first + 1]
+        size = self.active.size
+        span = recent.span(offset, max_bytes, None if below >= self.end_offset else below, at_least_one, size)
+        if span is None:
+            return None
+        start, stop = span
         return Slice(self.files.handle(self.active.log), start, stop - start)
 
     def is_in_segment_of(self, part: Slice, offset: int) -> bool:
@@ -411,7 +344,7 @@ class PartitionLog:
         del self.bases[keep:]
         self.active = self.segments[-1]
         if dropped:
-            self._unlink_segments(dropped)
+            unlink_segments(dropped, self.files, self.path)
         self._shorten_active(max(offset, self.active.base_offset))
         self._forget_places()
         self.end_offset = self.staged_end_offset = self.active.next_offset
@@ -434,10 +367,21 @@ class PartitionLog:
         unsynced.sync(self.disk, self.path, file)
 
     def _reload_state(self) -> None:
-        loader = self._loader(clean=True, wall_ms=self.appended_wall_ms)
+        loader = Loader(
+            files=self.files,
+            folder=self.path,
+            config=self.config,
+            recovery_point=self.recovery_point,
+            start_offset=self.start_offset,
+            clean=True,
+            wall_ms=self.appended_wall_ms,
+            uptime=self._uptime,
+        )
         self.epochs.truncate_from(self.end_offset)
         self.producers, snapshot = loader.load_producers(self.segments)
-        self._replay(loader, snapshot, max(snapshot, 0))
+        state, point = (self.segments, self.producers, self.epochs), self.recovery_point
+        loader.replay(*state, snapshot=snapshot, begin=max(snapshot, 0), recovery_point=point)
+        self._flusher.note_snapshot(snapshot)
 
     def advance_start(self, offset: int) -> None:
         """Advance the log start offset (DeleteRecords): readers see nothing below it; retention removes whole segments
@@ -478,17 +422,6 @@ class PartitionLog:
     def is_flushed(self, segment: Segment) -> bool:
         """Return whether a closed segment is trimmed and synced and will not be written to any more."""
         return self._flusher.is_flushed(segment) and not self.is_preallocating(segment)
-
-    def _unlink_segments(self, segments: list[Segment]) -> None:
-        """Unlink segments at once and durably: a segment that came back after a crash would follow batches that it does
-        not belong to.
-        """
-        for segment in segments:
-            for file in segment.all_files():
-                self.files.retire(file)
-            for suffix in names.SEGMENT_FILES:
-                unlink_if_present(self.disk, segment.stem + suffix)
-        self.disk.sync_directory(self.path)
 
     # Work for helper threads
 

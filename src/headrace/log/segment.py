@@ -24,7 +24,7 @@ from headrace.wire.records.header import (
 from . import names
 from .config import LogConfig
 from .errors import DamagedLog
-from .files import create_empty
+from .files import create_empty, unlink_if_present
 from .index import OFFSET_ENTRY, TIME_ENTRY, Entry, IndexFile
 from .open_files import OpenFile, OpenFiles
 from .transaction_index import TransactionIndex
@@ -221,3 +221,15 @@ class Segment:
         """Return the existing files: not every segment has a transaction index."""
         always = (self.log, self.index.file, self.time_index.file)
         return (*always, self.transactions.file) if self.transactions.exists else always
+
+
+def unlink_segments(segments: Sequence[Segment], files: OpenFiles, folder: str) -> None:
+    """Unlink segments at once and durably: a segment that came back after a crash would follow batches that it does
+    not belong to.
+    """
+    for segment in segments:
+        for file in segment.all_files():
+            files.retire(file)
+        for suffix in names.SEGMENT_FILES:
+            unlink_if_present(files.disk, segment.stem + suffix)
+    files.disk.sync_directory(folder)
