@@ -8,7 +8,7 @@ from typing import Any
 from headrace.broker.coordinators.host import CoordinatorHost
 from headrace.broker.coordinators.markers import MarkerSender
 from headrace.broker.coordinators.transactions import Transactions
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.cli.main import main
 from headrace.core.transactions.owner_records import OwnerRecord
 
@@ -25,7 +25,7 @@ def die(*_arguments: Any, **_options: Any) -> None:
 
 
 def arm(point: str) -> None:
-    append, append_marker = CoordinatorHost._append, LedPartition.append_marker
+    append, append_marker = CoordinatorHost._append, Replica.append_marker
     markers = 0
 
     def append_unless_it_commits(host: Any, decision: Any) -> None:
@@ -44,7 +44,7 @@ def arm(point: str) -> None:
     patches: dict[str, tuple[type, str, Callable[..., Any]]] = {
         BEFORE_THE_RECORD: (CoordinatorHost, "_append", append_unless_it_commits),
         BEFORE_THE_MARKERS: (MarkerSender, "send", die),
-        BETWEEN_MARKERS: (LedPartition, "append_marker", append_one_marker),
+        BETWEEN_MARKERS: (Replica, "append_marker", append_one_marker),
         BEFORE_THE_END: (Transactions, "_complete", die),
     }
     setattr(*patches[point])

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from headrace.broker.coordinators.markers import MARKERS_PER_TURN
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.core.transactions.coordinator import TransactionCoordinator
 from headrace.core.transactions.settings import DEADLINES_PER_TURN
 from headrace.core.transactions.states import TransactionState
@@ -29,7 +29,7 @@ def test_timeouts_are_dealt_with_some_a_turn(monkeypatch):
         assert client.add(0) == [ErrorCode.NONE]
     fenced: Counter[Any] = Counter()
     marked: Counter[Any] = Counter()
-    time_out, append_marker = TransactionCoordinator._time_out, LedPartition.append_marker
+    time_out, append_marker = TransactionCoordinator._time_out, Replica.append_marker
 
     def counted_time_out(*arguments):
         fenced[broker.world.steps] += 1
@@ -40,7 +40,7 @@ def test_timeouts_are_dealt_with_some_a_turn(monkeypatch):
         return append_marker(*arguments, **options)
 
     monkeypatch.setattr(TransactionCoordinator, "_time_out", counted_time_out)
-    monkeypatch.setattr(LedPartition, "append_marker", counted_append_marker)
+    monkeypatch.setattr(Replica, "append_marker", counted_append_marker)
     broker.pass_time(61_000)
     broker.run_until(lambda: known(broker, names[-1]).state is TransactionState.COMPLETE_ABORT)
     broker.run_until(lambda: all(known(broker, name).state is TransactionState.COMPLETE_ABORT for name in names))

@@ -16,7 +16,7 @@ from headrace.broker.logs import NodeLogger
 from headrace.broker.lookups import Lookups
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.fetch_sessions import FetchSessions
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.scan_leases import ScanLeases
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.produce.stages import ProduceStages
@@ -159,7 +159,7 @@ class Broker:
         for part in slices:
             self._files.unpin(part.file)
 
-    def _partition_led(self, partition: LedPartition) -> None:
+    def _partition_led(self, partition: Replica) -> None:
         self.groups.partition_led(partition)
         self.transactions.partition_led(partition)
 

@@ -12,7 +12,7 @@ from headrace.broker.compaction_health import CompactionHealth
 from headrace.broker.compaction_pass import CompactionPass
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Family
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.timers import Timers
 from headrace.core.controller.delta import MetadataDelta
@@ -35,7 +35,7 @@ PASSES_MAX = 8
 
 
 class _Candidate(NamedTuple):
-    partition: LedPartition
+    partition: Replica
     found: Cleanable
     requested: bool
 
@@ -53,9 +53,9 @@ class Compactor:
         self._clean_offsets: dict[str, dict[TopicPartition, int]] = {}
         self._writing: set[str] = set()
         self._unwritten: set[str] = set()
-        self._passes: dict[LedPartition, CompactionPass] = {}
+        self._passes: dict[Replica, CompactionPass] = {}
         self._health = CompactionHealth(ports.clock.monotonic_ms)
-        self._requested: dict[LedPartition, int] = {}
+        self._requested: dict[Replica, int] = {}
         """The partitions whose compaction was requested, and the offset up to which."""
         self._seen_requests: dict[str, str] = {}
         self._round_running = False
@@ -122,7 +122,7 @@ class Compactor:
         self._health.forget_offline()
         self._check_partitions(iter(tuple(self._table)), [])
 
-    def _check_partitions(self, partitions: Iterator[LedPartition], candidates: list[_Candidate]) -> None:
+    def _check_partitions(self, partitions: Iterator[Replica], candidates: list[_Candidate]) -> None:
         checked = 0
         for partition in partitions:
             checked += 1
@@ -141,7 +141,7 @@ class Compactor:
                 self._begin(candidate)
 
     @contextmanager
-    def _failure_of(self, partition: LedPartition) -> Iterator[None]:
+    def _failure_of(self, partition: Replica) -> Iterator[None]:
         """Confine an error to its partition, so that the others are compacted all the same."""
         try:
             yield
@@ -149,7 +149,7 @@ class Compactor:
             self._passes.pop(partition, None)
             self._pass_failed(partition, error)
 
-    def _candidates(self, partition: LedPartition) -> list[_Candidate]:
+    def _candidates(self, partition: Replica) -> list[_Candidate]:
         """Return the partition if it is to be compacted now."""
         if partition.offline:
             self._requested.pop(partition, None)
@@ -169,7 +169,7 @@ class Compactor:
         is_wanted = is_due and not self._health.rests(partition)
         return [_Candidate(partition, found, requested)] if is_wanted else []
 
-    def _is_ready(self, partition: LedPartition) -> bool:
+    def _is_ready(self, partition: Replica) -> bool:
         """Return whether everything up to the requested offset is in closed, synced segments."""
         log, wanted = partition.log, self._requested[partition]
         if log.staged:
@@ -186,7 +186,7 @@ class Compactor:
             return False
         return True
 
-    def _cleanable(self, partition: LedPartition) -> Cleanable:
+    def _cleanable(self, partition: Replica) -> Cleanable:
         log = partition.log
         return cleanable(
             log,
@@ -246,7 +246,7 @@ class Compactor:
         self._log_pass(ended)
         self._timers.after(log.config.file_delete_delay_ms, lambda: self._unlink(partition))
 
-    def _unlink(self, partition: LedPartition) -> None:
+    def _unlink(self, partition: Replica) -> None:
         """Delete the replaced segments once their delay is over: their space is needed before retention runs again."""
         if not partition.offline:
             wall_ms, high_watermark = self._ports.clock.wall_ms(), int(partition.leader.high_watermark)
@@ -270,7 +270,7 @@ class Compactor:
                 batches=ended.unreadable_batches,
             )
 
-    def _pass_failed(self, partition: LedPartition, failure: BaseException) -> None:
+    def _pass_failed(self, partition: Replica, failure: BaseException) -> None:
         """Give up on a partition after damage or a disk error; try again later after any other error."""
         self.passes_failed += 1
         self._health.failed(partition)
@@ -326,5 +326,5 @@ class Compactor:
         yield from self._health.families(self._passes.values())
 
 
-def _directory(partition: LedPartition) -> str:
+def _directory(partition: Replica) -> str:
     return partition.log.path.rpartition("/")[0]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from headrace.broker.compaction_pass import CompactionPass
 from headrace.broker.metrics import Family
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 
 REST_MS_MIN = 15_000
 REST_MS_MAX = 600_000
@@ -18,38 +18,38 @@ REST_MS_MAX = 600_000
 class CompactionHealth:
     def __init__(self, now_ms: Callable[[], float]) -> None:
         self._now_ms = now_ms
-        self._due_since: dict[LedPartition, float] = {}
-        self._failing: dict[LedPartition, int] = {}
+        self._due_since: dict[Replica, float] = {}
+        self._failing: dict[Replica, int] = {}
         """Number of failed passes in a row, by partition."""
-        self._rests_until_ms: dict[LedPartition, float] = {}
-        self.uncleanable: dict[LedPartition, str] = {}
+        self._rests_until_ms: dict[Replica, float] = {}
+        self.uncleanable: dict[Replica, str] = {}
         """Partitions that compaction gave up on, and the reason."""
 
-    def checked(self, partition: LedPartition, *, is_due: bool) -> None:
+    def checked(self, partition: Replica, *, is_due: bool) -> None:
         if is_due:
             self._due_since.setdefault(partition, self._now_ms())
         else:
             self._due_since.pop(partition, None)
 
-    def forget(self, partition: LedPartition) -> None:
+    def forget(self, partition: Replica) -> None:
         """Note that a pass succeeded, or that none is needed any more."""
         for known in (self._due_since, self._failing, self._rests_until_ms, self.uncleanable):
             known.pop(partition, None)
 
-    def failed(self, partition: LedPartition) -> None:
+    def failed(self, partition: Replica) -> None:
         times = self._failing.get(partition, 0)
         self._failing[partition] = times + 1
         self._rests_until_ms[partition] = self._now_ms() + min(REST_MS_MIN * 2 ** min(times, 16), REST_MS_MAX)
 
-    def had_no_result(self, partition: LedPartition) -> None:
+    def had_no_result(self, partition: Replica) -> None:
         """Note that the log changed during the pass."""
         self._rests_until_ms[partition] = self._now_ms() + REST_MS_MIN
 
-    def wake(self, partition: LedPartition) -> None:
+    def wake(self, partition: Replica) -> None:
         """Let the partition have a pass at once."""
         self._rests_until_ms.pop(partition, None)
 
-    def rests(self, partition: LedPartition) -> bool:
+    def rests(self, partition: Replica) -> bool:
         """Return whether the partition is not compacted for now because its last pass achieved nothing."""
         return self._now_ms() < self._rests_until_ms.get(partition, 0.0)
 

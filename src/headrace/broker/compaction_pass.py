@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.log.compaction.cleaner import CleanedGroup, CleaningProgress, clean
 from headrace.log.compaction.plan import CleaningPlan, source_segments
 from headrace.log.compaction.swap import discard_work, swap_work
@@ -26,7 +26,7 @@ SWAP_RETRY_MS = 1_000
 class CompactionPass:
     def __init__(
         self,
-        partition: LedPartition,
+        partition: Replica,
         plan: CleaningPlan,
         *,
         spawner: Spawner,

@@ -7,7 +7,7 @@ partitions is done in slices of a named size, one per turn.
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.timers import Timers
 from headrace.log.open_files import OpenFiles
@@ -82,7 +82,7 @@ class Housekeeping:
             self._making_room = True
             self._expire(partition for partition in tuple(self._table) if partition.space.full)
 
-    def _expire(self, partitions: Iterator[LedPartition]) -> None:
+    def _expire(self, partitions: Iterator[Replica]) -> None:
         """Apply retention and expire producers, a slice of partitions per turn."""
         wall_ms = self._clock.wall_ms()
         checked = 0

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.services import PartitionLookup
 from headrace.broker.timers import Timers
 from headrace.model.errors import ErrorCode
@@ -28,13 +28,13 @@ class MarkerFields(NamedTuple):
 class _PartitionWait:
     """The markers of one request on one partition, until the last of them is committed."""
 
-    def __init__(self, writes: "MarkerWrites", partition: LedPartition) -> None:
+    def __init__(self, writes: "MarkerWrites", partition: Replica) -> None:
         self._writes = writes
         self._partition = partition
         self.staged: list[tuple[Target, int]] = []
         partition.add_waiter(self)
 
-    def readable(self, partition: LedPartition, new_bytes: int) -> None:
+    def readable(self, partition: Replica, new_bytes: int) -> None:
         """Called by the partition when the high watermark rose, a write failed, or the partition is gone."""
         high_watermark, waiting = partition.leader.high_watermark, []
         for target, end_offset in self.staged:
@@ -66,7 +66,7 @@ class MarkerWrites:
         self._clock = clock
         self._timers = timers
         self._unwritten: deque[Target] = deque(markers)
-        self._waits: dict[LedPartition, _PartitionWait] = {}
+        self._waits: dict[Replica, _PartitionWait] = {}
         self.errors: dict[Target, ErrorCode] = {}
         """Error code of each marker that is done; NONE once it is committed."""
         self.on_done: Callable[[], None] = lambda: None
@@ -107,7 +107,7 @@ class MarkerWrites:
             self._waits[partition] = _PartitionWait(self, partition)
         self._waits[partition].staged.append((target, outcome))
 
-    def partition_done(self, partition: LedPartition) -> None:
+    def partition_done(self, partition: Replica) -> None:
         del self._waits[partition]
         if self.is_done:
             self.on_done()

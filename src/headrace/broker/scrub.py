@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Family
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.timers import Timers
 from headrace.log import names
@@ -43,14 +43,14 @@ class Scrubber:
         self._clock = clock
         self._logger = logger
         self._began_ms = -1.0
-        self._waiting: Iterator[tuple[LedPartition, Segment]] = iter(())
+        self._waiting: Iterator[tuple[Replica, Segment]] = iter(())
         self._current: SegmentScrub | None = None
         self._names_generation = 0
         """Generation of the log's file names, which changes when compaction swaps files."""
         self.rounds = 0
         self.bytes_read = 0
         self.damages_found = 0
-        self._damaged: set[LedPartition] = set()
+        self._damaged: set[Replica] = set()
         """Partitions with damage; scrapes look only at these."""
 
     def start(self) -> None:
@@ -78,7 +78,7 @@ class Scrubber:
 
         self._timers.after(delay_ms, go_on)
 
-    def _closed_segments(self) -> Iterator[tuple[LedPartition, Segment]]:
+    def _closed_segments(self) -> Iterator[tuple[Replica, Segment]]:
         for partition in tuple(self._table):
             for segment in tuple(partition.log.segments[:-1]):
                 yield partition, segment
@@ -97,7 +97,7 @@ class Scrubber:
         self.rounds += 1
         self._begin_if_due()
 
-    def _is_led(self, partition: LedPartition, segment: Segment) -> bool:
+    def _is_led(self, partition: Replica, segment: Segment) -> bool:
         """Return whether the segment still exists and is closed: retention or compaction may have removed it."""
         return not partition.offline and not partition.log.closed and segment in partition.log.segments[:-1]
 
@@ -106,7 +106,7 @@ class Scrubber:
         if self._current is not None:
             self._current.close()
 
-    def _go_on(self, partition: LedPartition, scrub: SegmentScrub) -> None:
+    def _go_on(self, partition: Replica, scrub: SegmentScrub) -> None:
         self._current = scrub
         work = scrub.piece()
 
@@ -135,7 +135,7 @@ class Scrubber:
 
         self._spawner.submit(work.run, done)
 
-    def _ended(self, partition: LedPartition, scrub: SegmentScrub, error: BaseException | None) -> None:
+    def _ended(self, partition: Replica, scrub: SegmentScrub, error: BaseException | None) -> None:
         path, segment = scrub.segment.log.path, scrub.segment
         if error is not None:
             if not is_transient(error):

@@ -11,8 +11,8 @@ from typing import Protocol
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.fetch_sessions import FetchSessions
-from headrace.broker.partitions.leader import LedPartition, LedTopic
 from headrace.broker.partitions.reader import ReaderServices
+from headrace.broker.partitions.replica import LedTopic, Replica
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.timers import Timers
 from headrace.core.controller.commands import NewTopic
@@ -35,7 +35,7 @@ class PartitionLookup(Protocol):
     @property
     def by_id(self) -> Mapping[bytes, LedTopic]: ...
 
-    def partition_of(self, topic: LedTopic | None, index: int) -> LedPartition | ErrorCode:
+    def partition_of(self, topic: LedTopic | None, index: int) -> Replica | ErrorCode:
         """Return the partition, or the error code that the client gets for it."""
 
 
@@ -45,7 +45,7 @@ class PartitionAdmin(PartitionLookup, Protocol):
     @property
     def failed_directories(self) -> Sequence[str]: ...
 
-    def by_directory(self) -> Iterator[tuple[str, list[LedPartition]]]: ...
+    def by_directory(self) -> Iterator[tuple[str, list[Replica]]]: ...
 
     def when_ready(self, call: Callable[[], None]) -> None:
         """Call back when every partition that is being created can be used, or has failed."""
@@ -53,7 +53,7 @@ class PartitionAdmin(PartitionLookup, Protocol):
     def failure_of(self, topic: str) -> str | None:
         """Return why partitions of a new topic could not be created; None when they could."""
 
-    def advance_start(self, partition: LedPartition, offset: int) -> bool:
+    def advance_start(self, partition: Replica, offset: int) -> bool:
         """Delete the records below the offset; return whether the start has moved. Then call `checkpoint`."""
 
     def checkpoint(self) -> None:

@@ -1,7 +1,7 @@
 """DeleteRecords (21): deletes the records below an offset."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.partitions.leader import LedPartition, LedTopic
+from headrace.broker.partitions.replica import LedTopic, Replica
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.delete_records import (
@@ -19,7 +19,7 @@ NO_LOW_WATERMARK = -1
 def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsResponse:
     """Advance the starts of the partitions, then write the checkpoint once for all of them."""
     topics = []
-    advanced: list[LedPartition] = []
+    advanced: list[Replica] = []
     for topic in request.topics:
         allowed = ctx.authorized(Operation.DELETE, ResourceType.TOPIC, topic.name)
         led = ctx.partitions.by_name.get(topic.name.encode())
@@ -39,7 +39,7 @@ def _advance(
     ctx: RequestContext,
     led: LedTopic | None,
     asked: DeleteRecordsRequestPartition,
-    advanced: list[LedPartition],
+    advanced: list[Replica],
 ) -> DeleteRecordsResponsePartition:
     partition = ctx.partitions.partition_of(led, asked.partition_index)
     if isinstance(partition, ErrorCode):

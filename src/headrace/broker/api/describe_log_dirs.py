@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.result_collector import ResultCollector
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.ports.disk import Disk
@@ -59,7 +59,7 @@ def _space(disk: Disk, directory: str) -> Callable[[], tuple[int, int]]:
 
 
 def _topics(
-    partitions: list[LedPartition], wanted: dict[str, frozenset[int]] | None
+    partitions: list[Replica], wanted: dict[str, frozenset[int]] | None
 ) -> tuple[DescribeLogDirsResponseTopic, ...]:
     by_topic: dict[str, list[DescribeLogDirsResponsePartition]] = {}
     for partition in partitions:

@@ -3,7 +3,7 @@
 from collections import deque
 
 from headrace.broker.api.context import Parked, RequestContext
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.log.producers import ProducerDescription
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
@@ -81,7 +81,7 @@ class _ResponseBuilder:
             self._end(DescribeProducersResponsePartition(partition_index=index, active_producers=producers))
         return len(taken)
 
-    def _partition(self, topic: str, index: int) -> LedPartition | ErrorCode:
+    def _partition(self, topic: str, index: int) -> Replica | ErrorCode:
         if not self._ctx.authorized(Operation.READ, ResourceType.TOPIC, topic):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         partitions = self._ctx.partitions

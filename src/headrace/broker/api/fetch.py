@@ -22,8 +22,8 @@ from headrace.broker.partitions.fetch_sessions import (
     FetchSession,
     changes_in_slices,
 )
-from headrace.broker.partitions.leader import LedTopic
 from headrace.broker.partitions.reader import RunningFetch, WantedRead
+from headrace.broker.partitions.replica import LedTopic
 from headrace.broker.services import FetchServices
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.result_collector import ResultCollector
 from headrace.broker.lookups import LookupRefused
-from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.partitions.reader import READ_COMMITTED
+from headrace.broker.partitions.replica import Replica
 from headrace.log.times import TimeSearch, TimestampedOffset
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
@@ -88,7 +88,7 @@ class _OffsetQueries:
         self.collector: ResultCollector[ListOffsetsResponsePartition] = ResultCollector(ctx)
         self.add = self.collector.add
 
-    def look_up(self, partition: LedPartition, asked: ListOffsetsRequestPartition) -> None:
+    def look_up(self, partition: Replica, asked: ListOffsetsRequestPartition) -> None:
         error = partition.check_leader_epoch(asked.current_leader_epoch)
         leader, log = partition.leader, partition.log
         below = leader.last_stable_offset if self._isolation_level == READ_COMMITTED else leader.high_watermark
@@ -113,7 +113,7 @@ class _OffsetQueries:
 
     def _search(
         self,
-        partition: LedPartition,
+        partition: Replica,
         asked: ListOffsetsRequestPartition,
         below: int,
         make_search: Callable[[], TimeSearch],

@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch (23): the end offset of a leader epoch, by which a reader detects that its log has diverged."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.partitions.leader import LedTopic
+from headrace.broker.partitions.replica import LedTopic
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.offset_for_leader_epoch import (

@@ -8,7 +8,7 @@ from headrace.broker.coordinators.host import CoordinatorHost, Decide, Runtime
 from headrace.broker.coordinators.topic import CoordinatedTopic, failed
 from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.metrics import Family
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX
 from headrace.broker.services import CoordinatorServices, MetadataSource
 from headrace.core.controller.commands import NewTopic
@@ -115,7 +115,7 @@ class Groups:
             ),
         )
 
-    def partition_led(self, partition: LedPartition) -> None:
+    def partition_led(self, partition: Replica) -> None:
         self.topic.partition_led(partition)
 
     def begin_stop(self) -> None:

@@ -16,7 +16,7 @@ from headrace.broker.coordinators.record_applier import RecordApplier
 from headrace.broker.coordinators.replay import PartitionReplay, ReplayFailed, ReplayQueue
 from headrace.broker.logs import NodeLogger
 from headrace.broker.net.connection import Answer
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.timers import Timer, Timers
 from headrace.core.coordination.machine import (
     Decision,
@@ -75,7 +75,7 @@ class _HeldResponse(NamedTuple):
 class CoordinatorHost(Generic[MachineT, RecordT]):
     def __init__(
         self,
-        partition: LedPartition,
+        partition: Replica,
         *,
         new_machine: Callable[[], MachineT],
         record_format: RecordFormat[RecordT],
@@ -175,7 +175,7 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
 
     # Commits
 
-    def readable(self, partition: LedPartition, new_bytes: int) -> None:
+    def readable(self, partition: Replica, new_bytes: int) -> None:
         """React to the partition: its high watermark rose, a write failed, or it went offline."""
         if partition.offline:
             self._lose()

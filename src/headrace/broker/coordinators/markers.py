@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from headrace.broker.coordinators.host import Runtime
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.services import CoordinatorServices
 from headrace.core.transactions.records import Partition
 from headrace.model.errors import ErrorCode
@@ -52,7 +52,7 @@ class _Sending:
 class _Waiter:
     """The markers of one partition that are staged and not committed yet."""
 
-    def __init__(self, sender: "MarkerSender", partition: LedPartition, target: Partition) -> None:
+    def __init__(self, sender: "MarkerSender", partition: Replica, target: Partition) -> None:
         self._sender = sender
         self.partition = partition
         self._target = target
@@ -62,7 +62,7 @@ class _Waiter:
     def add(self, end_offset: int, sending: _Sending) -> None:
         self._staged.append((end_offset, sending))
 
-    def readable(self, partition: LedPartition, new_bytes: int) -> None:
+    def readable(self, partition: Replica, new_bytes: int) -> None:
         """React to the partition: its high watermark rose, a write failed, or it went offline."""
         high_watermark, staged = partition.leader.high_watermark, self._staged
         while staged and staged[0][0] <= high_watermark:
@@ -151,7 +151,7 @@ class MarkerSender:
         else:
             self.retry(target, sending)
 
-    def _await(self, led: LedPartition, target: Partition, sending: _Sending, end_offset: int) -> None:
+    def _await(self, led: Replica, target: Partition, sending: _Sending, end_offset: int) -> None:
         if end_offset <= led.leader.high_watermark:
             self.written(sending)
             return

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.timers import Timers
 from headrace.log.errors import DamagedLog, OffsetOutsideLog
 from headrace.log.open_files import OpenFiles
@@ -44,9 +44,7 @@ class ReplayFailed(Exception):
 class PartitionReplay:
     """The replay of one partition up to its end, including transaction markers that are appended meanwhile."""
 
-    def __init__(
-        self, partition: LedPartition, target: ReplayTarget, done: Callable[[ReplayFailed | None], None]
-    ) -> None:
+    def __init__(self, partition: Replica, target: ReplayTarget, done: Callable[[ReplayFailed | None], None]) -> None:
         self.partition = partition
         self.done = done
         self._target = target

@@ -6,7 +6,7 @@ from typing import Any, Generic
 
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.host import CoordinatorHost, Decide, MachineT, RecordT, Runtime
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.services import CoordinatorServices
 from headrace.core.controller.commands import NewTopic
 from headrace.core.controller.partition_states import PartitionState
@@ -99,7 +99,7 @@ class CoordinatedTopic(Generic[MachineT, RecordT]):
             if not host.lost:
                 yield host
 
-    def partition_led(self, partition: LedPartition) -> None:
+    def partition_led(self, partition: Replica) -> None:
         if partition.topic == self.name and not partition.offline:
             self._hosts[partition.index] = CoordinatorHost(
                 partition,

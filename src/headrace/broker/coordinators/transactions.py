@@ -17,7 +17,7 @@ from headrace.broker.coordinators.host import CoordinatorHost, Decide, Runtime
 from headrace.broker.coordinators.markers import MarkerSender, TransactionMarker
 from headrace.broker.coordinators.topic import CoordinatedTopic
 from headrace.broker.metrics import Family
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.services import CoordinatorServices
 from headrace.core.controller.commands import NewTopic
 from headrace.core.controller.records import TRANSACTION_VERSION
@@ -121,7 +121,7 @@ class Transactions:
             ),
         )
 
-    def partition_led(self, partition: LedPartition) -> None:
+    def partition_led(self, partition: Replica) -> None:
         self.topic.partition_led(partition)
 
     def begin_stop(self) -> None:

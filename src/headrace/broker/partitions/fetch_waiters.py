@@ -7,7 +7,7 @@ from headrace.log.partition_log import PartitionLog
 from headrace.model.ids import Offset
 
 if TYPE_CHECKING:
-    from headrace.broker.partitions.leader import LedPartition
+    from headrace.broker.partitions.replica import Replica
 
 ENOUGH_BYTES = 1 << 62
 """More bytes than any fetch waits for."""
@@ -16,7 +16,7 @@ ENOUGH_BYTES = 1 << 62
 class FetchWaiter(Protocol):
     """A parked fetch. It counts the bytes that become readable until it has enough."""
 
-    def readable(self, partition: "LedPartition", new_bytes: int) -> None: ...
+    def readable(self, partition: "Replica", new_bytes: int) -> None: ...
 
 
 class FetchWaiters:
@@ -49,13 +49,13 @@ class FetchWaiters:
         self._waiters.pop(waiter, None)
         self._stable_waiters.pop(waiter, None)
 
-    def wake_all(self, partition: "LedPartition") -> None:
+    def wake_all(self, partition: "Replica") -> None:
         """Wake every waiter to read again and answer, after a change other than an append."""
         self.note_stability()
         for waiter in (*self._waiters, *self._stable_waiters):
             waiter.readable(partition, ENOUGH_BYTES)
 
-    def high_watermark_raised(self, partition: "LedPartition", new_bytes: int) -> None:
+    def high_watermark_raised(self, partition: "Replica", new_bytes: int) -> None:
         """HOT. Tell the waiters how many bytes were committed since the last call."""
         stable_bytes = new_bytes
         if self._log.producers.has_transactions or self._unstable_bytes:

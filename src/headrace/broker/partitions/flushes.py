@@ -6,7 +6,7 @@ more descriptors than the process has.
 
 from functools import partial
 
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.log.work import Work
 from headrace.ports.spawner import Lane, Spawner
 
@@ -17,11 +17,11 @@ FLUSHES_AT_ONCE_MAX = 8
 class Flushes:
     def __init__(self, spawner: Spawner) -> None:
         self._spawner = spawner
-        self._waiting: dict[LedPartition, None] = {}
+        self._waiting: dict[Replica, None] = {}
         self._counted = 0
         """Flushes in flight that were started while descriptors were scarce."""
 
-    def begin(self, partition: LedPartition) -> None:
+    def begin(self, partition: Replica) -> None:
         """Flush the partition, now or when its turn comes."""
         if partition.log.files.too_many or self._waiting:
             self._waiting[partition] = None

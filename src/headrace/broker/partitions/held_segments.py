@@ -3,8 +3,8 @@
 from itertools import islice
 from typing import NamedTuple
 
-from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.partitions.reader import READ_COMMITTED
+from headrace.broker.partitions.replica import Replica
 from headrace.log import names
 from headrace.log.directory import LogDirectory
 from headrace.log.partition_log import PartitionLog
@@ -65,7 +65,7 @@ class HeldPartition(NamedTuple):
         return sum(held.segment.size for held in self.segments if id(held.segment) not in there)
 
 
-def look_at(partition: LedPartition, directory: LogDirectory, isolation_level: int) -> HeldPartition | ErrorCode:
+def look_at(partition: Replica, directory: LogDirectory, isolation_level: int) -> HeldPartition | ErrorCode:
     """Describe the partition as it is now, up to the end that the isolation level may read."""
     log, leader = partition.log, partition.leader
     if any(segment.damaged for segment in log.segments) or log.failed:

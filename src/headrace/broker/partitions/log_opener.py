@@ -11,7 +11,7 @@ from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from headrace.broker.logs import NodeLogger
-from headrace.broker.partitions.leader import LedTopic
+from headrace.broker.partitions.replica import LedTopic
 from headrace.broker.timers import Timers
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.names import CLUSTER_METADATA_TOPIC

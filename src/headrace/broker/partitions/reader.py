@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.fetch_waiters import ENOUGH_BYTES
-from headrace.broker.partitions.leader import LedPartition, LedTopic
+from headrace.broker.partitions.replica import LedTopic, Replica
 from headrace.broker.timers import Timer, Timers
 from headrace.log.errors import DamagedLog, OffsetOutsideLog
 from headrace.model.errors import ErrorCode
@@ -59,7 +59,7 @@ def failed(index: int, error: ErrorCode) -> PartitionData:
     return PartitionData(index, error, -1, -1, -1, None, None)
 
 
-def locate(wanted: WantedRead) -> LedPartition | ErrorCode:
+def locate(wanted: WantedRead) -> Replica | ErrorCode:
     """Return the partition, or the error if it cannot be read here."""
     if wanted.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID if wanted.by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -100,7 +100,7 @@ def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at
     return PartitionData(index, 0, high_watermark, last_stable, log.start_offset, aborted, records)
 
 
-def bytes_readable(partition: LedPartition, wanted: WantedRead, data: PartitionData, isolation_level: int) -> int:
+def bytes_readable(partition: Replica, wanted: WantedRead, data: PartitionData, isolation_level: int) -> int:
     """Count the bytes that a partition, which was just read, has for this fetch, up to the limit of the partition.
 
     The count includes batches that did not fit into the response. A position in an older segment counts as enough for
@@ -173,7 +173,7 @@ class RunningFetch:
         self._respond = respond
         wait_ms = min(wait_ms_max, FETCH_WAIT_MS_MAX)
         self._deadline_ms = services.clock.monotonic_ms() + wait_ms if wait_ms > 0 else 0.0
-        self._places: dict[LedPartition, int] = {}
+        self._places: dict[Replica, int] = {}
         """Partitions on which this fetch waits, with their index in `_wants`."""
         self._changed: dict[int, None] = {}
         self._watched = 0
@@ -223,7 +223,7 @@ class RunningFetch:
         for place in range(self._watched, len(self._wants)):
             wanted = self._wants[place]
             partition = locate(wanted)
-            assert isinstance(partition, LedPartition), "it was read in this turn, without an error"
+            assert isinstance(partition, Replica), "it was read in this turn, without an error"
             self._places[partition] = place
             partition.add_waiter(self, stable=self._isolation_level == READ_COMMITTED)
             if wanted.bytes_max > 0:
@@ -243,7 +243,7 @@ class RunningFetch:
         self._services.metrics.parked_fetches += 1
         self._timer = self._services.timers.at(self._deadline_ms, self._finish)
 
-    def readable(self, partition: LedPartition, new_bytes: int) -> None:
+    def readable(self, partition: Replica, new_bytes: int) -> None:
         """Count bytes that became readable; the partition calls this."""
         place = self._places[partition]
         self._changed[place] = None
@@ -251,7 +251,7 @@ class RunningFetch:
         if self._timer is not None and self._readable_bytes >= self._bytes_min:
             self._finish()
 
-    def _is_overtaken(self, place: int, partition: LedPartition) -> bool:
+    def _is_overtaken(self, place: int, partition: Replica) -> bool:
         """Return whether a newer segment is readable than the one of this fetch, whose response then cannot grow."""
         leader = partition.leader
         below = leader.last_stable_offset if self._isolation_level == READ_COMMITTED else leader.high_watermark

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Family
 from headrace.broker.partitions.held_segments import HeldPartition, look_at
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.timers import Timers
 from headrace.log.scan_links import link_files, remove_folder, scan_folder
@@ -108,9 +108,7 @@ class ScanLeases:
 
     # Holding
 
-    def hold(
-        self, lease: Lease, partition: LedPartition, isolation_level: int, done: Callable[[Outcome], None]
-    ) -> None:
+    def hold(self, lease: Lease, partition: Replica, isolation_level: int, done: Callable[[Outcome], None]) -> None:
         """Give the partition's files their second names; call `done` with the outcome, now or in a later turn."""
         known = lease.partitions.get((partition.topic, partition.index))
         if known is not None:
@@ -119,7 +117,7 @@ class ScanLeases:
             self._hold(lease, partition, isolation_level, done, LOOKS_MAX)
 
     def _hold(
-        self, lease: Lease, partition: LedPartition, isolation_level: int, done: Callable[[Outcome], None], looks: int
+        self, lease: Lease, partition: Replica, isolation_level: int, done: Callable[[Outcome], None], looks: int
     ) -> None:
         home = self._partitions.home_of(partition)
         if home is None or not looks:

@@ -6,7 +6,7 @@ flight is for the next one. A wait ends with success, or with failure when the p
 
 from collections.abc import Callable
 
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.timers import Timers
 
 SYNC_WAIT_MS_MAX = 30_000
@@ -26,14 +26,14 @@ class _Wait:
 
 
 class Syncs:
-    def __init__(self, timers: Timers, flush: Callable[[LedPartition], None]) -> None:
+    def __init__(self, timers: Timers, flush: Callable[[Replica], None]) -> None:
         self._timers = timers
         self._flush = flush
-        self._waits: dict[LedPartition, list[_Wait]] = {}
+        self._waits: dict[Replica, list[_Wait]] = {}
         self._count = 0
         self._watching = False
 
-    def when_synced(self, partition: LedPartition, end_offset: int, then: Synced) -> None:
+    def when_synced(self, partition: Replica, end_offset: int, then: Synced) -> None:
         """Call `then` in a later turn, with True once everything below `end_offset` is synced, or with False."""
         if self._count >= SYNC_WAITS_MAX:
             self._timers.next_turn(lambda: then(False))
@@ -51,7 +51,7 @@ class Syncs:
             for partition in tuple(self._waits):
                 self._look_at(partition)
 
-    def _look_at(self, partition: LedPartition) -> None:
+    def _look_at(self, partition: Replica) -> None:
         log = partition.log
         if partition.offline or log.failed or log.closed:
             self._end(partition, lambda wait: True, synced=False)
@@ -62,7 +62,7 @@ class Syncs:
         if partition in self._waits and not log.flush_deferred:  # else housekeeping retries after a pause
             self._flush(partition)
 
-    def _end(self, partition: LedPartition, is_over: Callable[[_Wait], bool], *, synced: bool) -> None:
+    def _end(self, partition: Replica, is_over: Callable[[_Wait], bool], *, synced: bool) -> None:
         waits = self._waits[partition]
         left = [wait for wait in waits if not is_over(wait)]
         if len(left) == len(waits):

@@ -9,8 +9,8 @@ from functools import partial
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.flushes import Flushes
-from headrace.broker.partitions.leader import LedPartition, LedTopic
 from headrace.broker.partitions.log_opener import Opener, names_synced
+from headrace.broker.partitions.replica import LedTopic, Replica
 from headrace.broker.partitions.syncs import Syncs
 from headrace.broker.timers import Timers
 from headrace.core.controller.delta import MetadataDelta
@@ -61,18 +61,18 @@ class PartitionTable:
         """Called for every write that failed because the directory was full."""
         self._on_state_changed = on_state_changed
         self._on_directory_failed = on_directory_failed
-        self.on_led: Callable[[LedPartition], None] = lambda partition: None
+        self.on_led: Callable[[Replica], None] = lambda partition: None
         """Called for every partition that this node begins to lead."""
         self.by_name: dict[bytes, LedTopic] = {}
         self.by_id: dict[bytes, LedTopic] = {}
-        self._homes: dict[LedPartition, LogDirectory] = {}
-        self._touched: list[LedPartition] = []
-        self._recovered: set[LedPartition] = set()
+        self._homes: dict[Replica, LogDirectory] = {}
+        self._touched: list[Replica] = []
+        self._recovered: set[Replica] = set()
         """Partitions whose unclean tail is being flushed. A checkpoint after the last saves the next start a scan."""
         self._flushes = Flushes(spawner)
-        self._flush_again: list[LedPartition] = []
+        self._flush_again: list[Replica] = []
         """Partitions that were synced in this turn and appended to since that sync began."""
-        self.active: dict[LedPartition, None] = {}
+        self.active: dict[Replica, None] = {}
         """Partitions that were appended to since the last run of housekeeping."""
         self.syncs = Syncs(timers, self.flush)
         self.opener = Opener(
@@ -95,21 +95,21 @@ class PartitionTable:
 
     # Finding
 
-    def partition_of(self, topic: LedTopic | None, index: int) -> LedPartition | ErrorCode:
+    def partition_of(self, topic: LedTopic | None, index: int) -> Replica | ErrorCode:
         """Return the partition, or the error that the client gets."""
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.partition(index)
 
-    def home_of(self, partition: LedPartition) -> LogDirectory | None:
+    def home_of(self, partition: Replica) -> LogDirectory | None:
         """Return the log directory of a partition; None after its deletion."""
         return self._homes.get(partition)
 
-    def __iter__(self) -> Iterator[LedPartition]:
+    def __iter__(self) -> Iterator[Replica]:
         return iter(self._homes)
 
     def __len__(self) -> int:
         return len(self._homes)
 
-    def by_directory(self) -> Iterator[tuple[str, list[LedPartition]]]:
+    def by_directory(self) -> Iterator[tuple[str, list[Replica]]]:
         for directory in self.directories:
             yield directory.path, [partition for partition, home in self._homes.items() if home is directory]
 
@@ -203,7 +203,7 @@ class PartitionTable:
             min_insync_replicas=config.min_insync_replicas,
             now_ms=self._clock.monotonic_ms(),
         )
-        partition = LedPartition(
+        partition = Replica(
             topic=led.name,
             index=index,
             topic_id=led.topic_id,
@@ -245,7 +245,7 @@ class PartitionTable:
             yield
         raise_failures(failures)
 
-    def _delete_partition(self, partition: LedPartition) -> None:
+    def _delete_partition(self, partition: Replica) -> None:
         try:
             partition.take_offline(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         finally:
@@ -294,7 +294,7 @@ class PartitionTable:
             self.flush(self._flush_again.pop())
         self.syncs.end_turn()
 
-    def _write_touched(self, touched: list[LedPartition]) -> None:
+    def _write_touched(self, touched: list[Replica]) -> None:
         wall_ms = self._clock.wall_ms()
         active = self.active
         metrics = self._metrics
@@ -312,10 +312,10 @@ class PartitionTable:
                 self._spawner.submit(*work, Lane.SYNC)
         touched.clear()
 
-    def flush(self, partition: LedPartition) -> None:
+    def flush(self, partition: Replica) -> None:
         self._flushes.begin(partition)
 
-    def _flushed(self, partition: LedPartition, end_offset: int) -> None:
+    def _flushed(self, partition: Replica, end_offset: int) -> None:
         partition.log_flushed(end_offset)
         if partition in self._recovered:
             self._recovered.remove(partition)
@@ -326,7 +326,7 @@ class PartitionTable:
 
     # Trouble
 
-    def _partition_error(self, partition: LedPartition, error: BaseException) -> None:
+    def _partition_error(self, partition: Replica, error: BaseException) -> None:
         directory = self._homes.get(partition)
         if directory is not None:  # otherwise it was deleted meanwhile
             self.error(directory, partition.log.path, error)
@@ -356,7 +356,7 @@ class PartitionTable:
 
     # Requests
 
-    def advance_start(self, partition: LedPartition, offset: int) -> bool:
+    def advance_start(self, partition: Replica, offset: int) -> bool:
         """Delete the records below the offset, wake the fetches that wait, and return whether the start has moved.
 
         The caller writes the checkpoint afterwards, once for all partitions of its request.

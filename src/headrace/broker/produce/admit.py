@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from headrace.broker.partitions.leader import ACKS_ALL, LedTopic
+from headrace.broker.partitions.replica import ACKS_ALL, LedTopic
 from headrace.broker.produce.parse import ProduceRequest
 from headrace.broker.services import AccessControl
 from headrace.core.controller.names import INTERNAL_TOPICS

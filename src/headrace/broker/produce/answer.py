@@ -3,11 +3,11 @@
 from msgspec import Struct
 
 from headrace.broker.net.connection import Answer, Connection
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.produce.parse import ProduceRequest
 from headrace.wire.produce import PartitionAnswer, encode_response
 
-Confirmation = tuple[LedPartition, int]
+Confirmation = tuple[Replica, int]
 """(partition, offset after the last record of the record set)."""
 
 Confirmations = list[Confirmation | None]

@@ -15,8 +15,8 @@ from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.partitions import soundness
 from headrace.broker.partitions.codecs import Stored, is_recompressed_on_loop, stored_by_helper
 from headrace.broker.partitions.keys import OPENED_ON_LOOP_RECORDS_MAX, keyless_on_loop, keyless_places
-from headrace.broker.partitions.leader import LedPartition
 from headrace.broker.partitions.record_rules import NOTHING_PREPARED, PreparedRecords
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.produce.answer import Confirmations
 from headrace.broker.produce.parse import ProduceRequest, copied, record_bytes
 from headrace.broker.produce.transaction_hold import TransactionHold
@@ -45,7 +45,7 @@ _RETRY_LATER = ErrorCode.NOT_ENOUGH_REPLICAS
 class _RecordSet(NamedTuple):
     """A record set whose records have to be looked at before the append, and why."""
 
-    partition: LedPartition
+    partition: Replica
     start: int
     end: int
     needs_keys: bool
@@ -204,7 +204,7 @@ class RecordHold:
             topic = find_topic(topic_key)
             for index, start, end in record_sets:
                 partition = partitions.partition_of(topic, index)
-                if not isinstance(partition, LedPartition) or start < 0 or end - start < HEADER_SIZE:
+                if not isinstance(partition, Replica) or start < 0 or end - start < HEADER_SIZE:
                     continue
                 rules = partition.rules
                 needs_keys, codec = rules.needs_keys, rules.codec

@@ -10,7 +10,7 @@ from struct import Struct
 from headrace.broker.metrics import PRODUCE_KEY, Metrics
 from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.partitions.append_result import NO_APPEND_TIME, RejectedBatch
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.produce.parse import ProduceRequest
 from headrace.broker.services import TurnClock
 from headrace.wire.apis import ApiKey
@@ -41,7 +41,7 @@ class ProduceShape:
     )
 
     def __init__(
-        self, partition: LedPartition, request: ProduceRequest, layout: Struct, prefix: bytes, suffix: bytes
+        self, partition: Replica, request: ProduceRequest, layout: Struct, prefix: bytes, suffix: bytes
     ) -> None:
         self.partition = partition
         self.version = request.version
@@ -58,7 +58,7 @@ class ProduceShape:
         self.error_at = 2 * _LENGTH_BYTES + len(prefix)
 
 
-def remember_shape(connection: Connection, request: ProduceRequest, partition: LedPartition) -> None:
+def remember_shape(connection: Connection, request: ProduceRequest, partition: Replica) -> None:
     """Keep the shape of a request with one record set, which begins at `connection.request_at` in its frame."""
     version = request.version
     topic, [(_, records_start, records_end)] = request.topics[0]

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.net.connection import Answer
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX, Verification
 from headrace.broker.produce.admit import Writer, is_transactional, may_use_transactional_id, transaction_writer
 from headrace.broker.produce.answer import Confirmations
@@ -72,7 +72,7 @@ class _Check(NamedTuple):
     """A partition of a request on which the transaction is not open yet."""
 
     topic_key: bytes
-    partition: LedPartition
+    partition: Replica
     verification: Verification
 
 
@@ -225,7 +225,7 @@ class TransactionHold:
                 continue  # rejected without asking the coordinator
             for index, start, stop in record_sets:
                 partition = partitions.partition_of(led, index)
-                if isinstance(partition, LedPartition) and is_transactional(request, start, stop):
+                if isinstance(partition, Replica) and is_transactional(request, start, stop):
                     sequence = HEADER.unpack_from(request.frame, start)[BASE_SEQUENCE]
                     verification = partition.verifications.begin(*writer, sequence, add=adds)
                     if verification is not None:

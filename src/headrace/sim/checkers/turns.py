@@ -1,7 +1,7 @@
 """Invariants after every turn of a node: cheap checks of its state, not of its responses."""
 
 from headrace.broker.node import Node
-from headrace.broker.partitions.leader import LedPartition
+from headrace.broker.partitions.replica import Replica
 from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.checkers.topics import check_image
 from headrace.sim.checkers.violation import Violation, require
@@ -27,8 +27,8 @@ class TurnInvariants:
     def __init__(self, context: RunContext, node: Node) -> None:
         self._context = context
         self._node = node
-        self._marks: dict[LedPartition, _Marks] = {}
-        self._histories: dict[LedPartition, PartitionHistory | None] = {}
+        self._marks: dict[Replica, _Marks] = {}
+        self._histories: dict[Replica, PartitionHistory | None] = {}
         self._turns = 0
 
     def ready(self) -> None:
@@ -58,14 +58,14 @@ class TurnInvariants:
         if self._turns % RESOURCES_CHECK_TURNS == 0:
             self._check_resources()
 
-    def _compare(self, partition: LedPartition, before: _Marks | None, now: _Marks) -> None:
+    def _compare(self, partition: Replica, before: _Marks | None, now: _Marks) -> None:
         name = partition.log.topic_partition
         if not partition.offline and not now[0] <= now[1] <= now[2]:
             raise Violation(IN_ORDER, f"{name}: {now}")
         if before is not None and any(new < old for new, old in zip(now, before, strict=True)):
             raise Violation(NEVER_BACK, f"{name}: (log start, high watermark, log end) went from {before} to {now}")
 
-    def _history_of(self, partition: LedPartition) -> PartitionHistory | None:
+    def _history_of(self, partition: Replica) -> PartitionHistory | None:
         history = self._histories.get(partition)
         if history is None:
             topic = self._context.histories.topics.get(partition.topic_id)

@@ -57,12 +57,12 @@ class LedTopic:
     def __init__(self, name: str, topic_id: TopicId) -> None:
         self.name = name
         self.topic_id = topic_id
-        self.partitions: list[LedPartition | None] = []
+        self.partitions: list[Replica | None] = []
         self.closed: dict[int, ErrorCode] = {}
         """Partitions that could not be opened, with the error that clients get."""
         self.deleted = False
 
-    def partition(self, index: int) -> "LedPartition | ErrorCode":
+    def partition(self, index: int) -> "Replica | ErrorCode":
         """Return the partition if it can be used, else the error that clients get."""
         if not 0 <= index < len(self.partitions):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -72,7 +72,7 @@ class LedTopic:
         return partition.offline_error if partition.offline else partition
 
 
-class LedPartition:
+class Replica:
     __slots__ = (
         "_acks",
         "_on_error",
@@ -108,8 +108,8 @@ class LedPartition:
         leader: Leader,
         config: TopicConfig,
         timers: Timers,
-        touched: "list[LedPartition]",
-        on_error: "Callable[[LedPartition, OSError | DamagedLog], None]",
+        touched: "list[Replica]",
+        on_error: "Callable[[Replica, OSError | DamagedLog], None]",
     ) -> None:
         self.topic = topic
         self.index = index
