@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.model.configs import BROKER_CONFIGS, BrokerConfig, ConfigError
+from headrace.model.configs import BROKER_CONFIGS, BrokerConfig, ConfigError, Listener
 from headrace.model.configs.sources import (
     SOURCE_TEXT_LENGTH_MAX,
     Setting,
@@ -193,3 +193,5 @@ def test_a_usual_kafka_file_is_accepted() -> None:
     )
     config = BrokerConfig.from_texts(texts)
     assert [listener.name for listener in config.listeners] == ["PLAINTEXT"]
+    assert config.cluster.listener == Listener("CONTROLLER", "", 9093)
+    assert config.cluster.peers == ()  # the only bootstrap server is this node

@@ -45,7 +45,7 @@ def test_every_topic_config_that_is_obeyed_is_read_and_no_other(read_names):
 def test_every_broker_config_that_is_obeyed_is_read_and_no_other(read_names):
     BrokerConfig.from_texts()
     defaults = {counterpart.name for key in TOPIC_CONFIGS if key.honoured for counterpart in key.counterparts}
-    describing = {"process.roles", "controller.quorum.voters", "controller.quorum.bootstrap.servers"}
+    describing = {"controller.quorum.voters"}
     assert {key.name for key in BROKER_CONFIGS if key.honoured} == read_names | defaults | describing | READ_BY_NAME
 
 
@@ -84,9 +84,9 @@ def test_each_is_refused_or_told(table, key):
         ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "access control is not"),
         ("max.connection.creation.rate", "10", "set max.connections"),
         ("max.connections.per.ip.overrides", "127.0.0.1:5", "set max.connections.per.ip"),
-        ("security.inter.broker.protocol", "SSL", "brokers do not connect to each other"),
-        ("process.roles", "broker", "a node has both roles"),
-        ("controller.quorum.voters", "1@a:9093,2@b:9093", "a node is a cluster of its own"),
+        ("security.inter.broker.protocol", "SSL", "brokers identify each other by the key"),
+        ("process.roles", "broker,broker", "names a role twice"),
+        ("controller.quorum.voters", "1@a:9093,2@b:9093", "name the other nodes in controller.quorum.bootstrap"),
         ("group.coordinator.rebalance.protocols", "consumer", "the classic protocol cannot be disabled"),
         ("group.coordinator.rebalance.protocols", "classic,share", "must be a comma-separated list"),
     ],

@@ -1,6 +1,12 @@
 """Rows of the broker table for groups, transactions, replication and the controller."""
 # ruff: noqa: E501  (one row is one line)
 
+from headrace.model.configs.cluster import (
+    bootstrap_servers_error,
+    controllers_target_error,
+    roles_error,
+    voters_error,
+)
 from headrace.model.configs.definition import ConfigType, Scope, row
 from headrace.model.configs.topic import DAY_MS, HOUR_MS, MINUTE_MS
 
@@ -12,15 +18,6 @@ CLUSTER = Scope.CLUSTER_WIDE
 def protocols_error(text: str) -> str | None:
     protocols = {item.strip() for item in text.split(",")}
     return None if "classic" in protocols else "must contain classic: the classic protocol cannot be disabled"
-
-
-def roles_error(text: str) -> str | None:
-    roles = {item.strip() for item in text.split(",")}
-    return "must be broker,controller: a node has both roles" if len(roles) < 2 else None
-
-
-def quorum_error(text: str) -> str | None:
-    return "must name one node: a node is a cluster of its own in this release" if "," in text else None
 
 
 _OFFSETS = (
@@ -95,20 +92,22 @@ _REPLICATION = (
     row("replica.socket.receive.buffer.bytes", INT, 64 << 10, "The socket receive buffer of replication connections.", low=-1, honoured=False),
     row("replica.high.watermark.checkpoint.interval.ms", LONG, 5_000, "The interval at which high watermarks are written to disk.", low=1),
     row("replica.selector.class", ConfigType.CLASS, None, "The replica selector class, which chooses the replica that a consumer reads from.", honoured=False),
-    row("inter.broker.listener.name", STRING, None, "The listener for connections from other brokers; defaults to the first listener.", honoured=False),
-    row("security.inter.broker.protocol", STRING, "PLAINTEXT", "The security protocol between brokers.", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"), refusal="brokers do not connect to each other in this release"),
+    row("inter.broker.listener.name", STRING, None, "The listener for connections from other brokers. They always use the listener of controller.listener.names.", honoured=False),
+    row("security.inter.broker.protocol", STRING, "PLAINTEXT", "The security protocol between brokers.", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"), refusal="brokers identify each other by the key of the cluster, and connections between them are not encrypted"),
 )  # fmt: skip
 
 _CONTROLLER = (
-    row("process.roles", LIST, ("broker", "controller"), "The roles of this process; a Headrace node always has both.", choices=("broker", "controller"), validator=roles_error),
-    row("controller.listener.names", LIST, None, "Listeners for controllers; they are not opened, because the controller runs in the broker."),
-    row("controller.quorum.voters", LIST, (), "The voters of the metadata quorum, as id@host:port: this node alone.", validator=quorum_error),
-    row("controller.quorum.bootstrap.servers", LIST, (), "The bootstrap servers of the metadata quorum: this node alone.", validator=quorum_error),
+    row("process.roles", LIST, ("broker", "controller"), "The roles of this node: a broker stores partitions and serves clients, a controller may become a voter of the metadata quorum.", choices=("broker", "controller"), validator=roles_error),
+    row("controller.listener.names", LIST, ("CONTROLLER",), "The name of the listener for other nodes of the cluster, controllers and brokers. A node without such a listener is a cluster of its own."),
+    row("controller.quorum.voters", LIST, (), "The voters of the metadata quorum, as id@host:port, in files for a single node. Other nodes become voters while the cluster runs.", validator=voters_error),
+    row("controller.quorum.bootstrap.servers", LIST, (), "The host:port of cluster listeners of other nodes, through which this node joins the cluster. A node that has any never founds a cluster; its own address may be in the list.", validator=bootstrap_servers_error),
     row("controller.quorum.election.timeout.ms", INT, 1_000, "The time without a leader after which a voter starts an election.", low=1, honoured=False),
     row("controller.quorum.fetch.timeout.ms", INT, 2_000, "The time without a successful fetch from the leader after which a voter starts an election.", low=1, honoured=False),
     row("controller.quorum.request.timeout.ms", INT, 2_000, "The timeout of a quorum request.", low=1, honoured=False),
-    row("broker.heartbeat.interval.ms", INT, 2_000, "The interval of the heartbeats from a broker to the controller.", low=1, honoured=False),
-    row("broker.session.timeout.ms", INT, 9_000, "The time without a heartbeat after which the controller fences a broker.", low=1, honoured=False),
+    row("broker.heartbeat.interval.ms", INT, 1_000, "The interval of the heartbeats from a broker to the controller; at most half of broker.session.timeout.ms.", low=1),
+    row("broker.session.timeout.ms", INT, 6_000, "The time without a heartbeat after which the controller fences a broker.", low=100),
+    row("headrace.controllers.target", INT, 3, "The number of voters that the metadata quorum grows to while enough controllers are there: 1, 3 or 5.", validator=controllers_target_error),
+    row("headrace.host", STRING, None, "The failure domain of this node above its rack: brokers with the same value are expected to fail together, and replicas avoid sharing one. Defaults to the host name of the machine."),
     row("metadata.log.dir", STRING, None, "The directory of the metadata log; defaults to the first log directory.", honoured=False),
     row("metadata.log.segment.bytes", INT, 1 << 30, "The segment size of the metadata log.", low=12, honoured=False),
     row("metadata.log.max.record.bytes.between.snapshots", LONG, 20 << 20, "The size of new metadata records after which a snapshot is written.", low=1, honoured=False),

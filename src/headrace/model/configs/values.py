@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.model.configs.broker import BROKER_CONFIGS
+from headrace.model.configs.cluster import ClusterConfig, check_cluster, cluster_listener, other_nodes
 from headrace.model.configs.definition import ConfigError, ConfigValue, Scope
 from headrace.model.configs.layers import NO_TEXTS, BrokerLayers, ConfigEntry, ConfigSource, Synonym
 from headrace.model.configs.listeners import (
@@ -117,7 +118,9 @@ class BrokerConfig:
     layers: BrokerLayers
     node_id: int
     rack: str | None
+    cluster: ClusterConfig
     listeners: tuple[Listener, ...]
+    """The listeners for clients; none on a node that is only a controller."""
     advertised_listeners: tuple[Listener, ...]
     """One for each listener, by name; the host of an `any_host` listener is to be replaced by the machine's name."""
     log_dirs: tuple[str, ...]
@@ -271,13 +274,15 @@ class _Values:
 
 def _built(layers: BrokerLayers) -> BrokerConfig:
     values = _Values({key.name: layers.value(key.name) for key in BROKER_CONFIGS})
-    listeners = _client_listeners(values)
+    cluster = _cluster(values)
+    listeners = _client_listeners(values, cluster)
     queued_bytes = values.whole("queued.max.request.bytes")
     metrics = values.text("headrace.metrics.listen")
     return BrokerConfig(
         layers=layers,
         node_id=_node_id(layers),
         rack=values.optional_text("broker.rack"),
+        cluster=cluster,
         listeners=listeners,
         advertised_listeners=_advertised(values, listeners),
         log_dirs=values.items("log.dirs") or (values.text("log.dir"),),
@@ -380,14 +385,47 @@ def _node_id(layers: BrokerLayers) -> int:
     return broker
 
 
-def _client_listeners(values: _Values) -> tuple[Listener, ...]:
-    controllers = {name.upper() for name in values.items("controller.listener.names")}
-    listeners = tuple(
-        listener for listener in parse_listeners(values.items("listeners")) if listener.name not in controllers
+def _controller_names(values: _Values) -> tuple[str, ...]:
+    return tuple(name.upper() for name in values.items("controller.listener.names"))
+
+
+def _cluster(values: _Values) -> ClusterConfig:
+    names = _controller_names(values)
+    listener = cluster_listener(parse_listeners(values.items("listeners")), names)
+    advertised = None if listener is None else _advertised(values, (listener,))[0]
+    own = () if listener is None or advertised is None else (listener, advertised)
+    cluster = ClusterConfig(
+        roles=values.items("process.roles"),
+        listener=listener,
+        advertised_listener=advertised,
+        peers=other_nodes(values.items("controller.quorum.bootstrap.servers"), own),
+        session_timeout_ms=values.whole("broker.session.timeout.ms"),
+        heartbeat_interval_ms=values.whole("broker.heartbeat.interval.ms"),
+        controllers_target=values.whole("headrace.controllers.target"),
+        host=values.optional_text("headrace.host"),
     )
-    if not listeners:
+    check_cluster(cluster, names=names)
+    return cluster
+
+
+def _client_listeners(values: _Values, cluster: ClusterConfig) -> tuple[Listener, ...]:
+    listeners = parse_listeners(values.items("listeners"))
+    _check_protocols(values, listeners)
+    clients = tuple(listener for listener in listeners if listener != cluster.listener)
+    if cluster.is_broker and not clients:
         raise ConfigError('config "listeners" names no address for clients: add one like PLAINTEXT://127.0.0.1:9092')
-    protocols = parse_protocol_map(values.items("listener.security.protocol.map"))
+    if clients and not cluster.is_broker:
+        raise ConfigError(
+            f'config "listeners" has {clients[0]}, but a node with process.roles=controller serves no clients: '
+            "remove it, or add broker to process.roles"
+        )
+    return clients
+
+
+def _check_protocols(values: _Values, listeners: tuple[Listener, ...]) -> None:
+    protocols = dict.fromkeys(_controller_names(values), "PLAINTEXT") | dict(
+        parse_protocol_map(values.items("listener.security.protocol.map"))
+    )
     for listener in listeners:
         protocol = protocols.get(listener.name)
         if protocol is None:
@@ -397,12 +435,13 @@ def _client_listeners(values: _Values) -> tuple[Listener, ...]:
             )
         if protocol not in SECURITY_PROTOCOLS_SERVED:
             raise ConfigError(f'listener "{listener.name}" uses {protocol}, which is not supported yet: use PLAINTEXT')
-    return listeners
 
 
 def _advertised(values: _Values, listeners: tuple[Listener, ...]) -> tuple[Listener, ...]:
+    """Return the advertised address of each of these listeners."""
     given = {listener.name: listener for listener in parse_listeners(values.items("advertised.listeners"))}
-    unknown = sorted(given.keys() - {listener.name for listener in listeners})
+    known = {listener.name for listener in parse_listeners(values.items("listeners"))}
+    unknown = sorted(given.keys() - known)
     if unknown:
         raise ConfigError(
             f'config "advertised.listeners" has "{unknown[0]}", which "listeners" does not: name the same listeners'
