@@ -1,7 +1,6 @@
 """`headrace topics apply FILE`: show the changes that make the topics match a file, ask, and make them."""
 
-from collections.abc import Callable, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -12,17 +11,11 @@ from headrace.cli.failures import Failure, Misuse
 from headrace.cli.options import bootstrap_option, confirm, json_option, yes_option
 from headrace.cli.outcomes import fail_on_errors, named
 from headrace.client import Admin
-from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, NewTopic, ResourceType
 from headrace.model.configs import TOPIC_CONFIGS
-from headrace.model.errors import ErrorCode
 from headrace.operations.amounts import count_text
-from headrace.operations.topic_details import own_configs, topic_configs
+from headrace.operations.topic_changes import carry_out, existing_topics
 from headrace.operations.topic_files import read_topics
-from headrace.operations.topic_plan import Action, ExistingTopic, PlanError, Step, WantedTopic, plan
-
-BROKER_DEFAULT = -1
-STEPS_PER_REQUEST_MAX = 200
-"""Changes in one request: small enough to show progress and to keep each response small."""
+from headrace.operations.topic_plan import Action, PlanError, Step, plan
 
 
 @click.command("apply")
@@ -43,7 +36,7 @@ def apply(bootstrap: str, file: Path, dry_run: bool, prune: bool, yes: bool, as_
     except PlanError as wrong:
         raise Misuse(str(wrong)) from None
     with Admin(bootstrap) as admin:
-        steps = plan(wanted, _existing(admin, wanted, prune=prune), prune=prune)
+        steps = plan(wanted, existing_topics(admin, wanted, prune=prune), prune=prune)
         _show(steps, as_json=as_json)
         _fail_on_refusals(steps)
         if not steps:
@@ -58,23 +51,6 @@ def apply(bootstrap: str, file: Path, dry_run: bool, prune: bool, yes: bool, as_
             click.echo(f"made {count_text(len(steps), 'change')}")
 
 
-def _existing(admin: Admin, wanted: Sequence[WantedTopic], *, prune: bool) -> list[ExistingTopic]:
-    topics = [topic for topic in admin.topics() if topic.error == ErrorCode.NONE]
-    names = {topic.name for topic in wanted}
-    configs = topic_configs(admin, [topic.name for topic in topics if topic.name in names])
-    return [
-        ExistingTopic(
-            name=topic.name,
-            partitions=len(topic.partitions),
-            replication_factor=max((len(partition.replicas) for partition in topic.partitions), default=0),
-            configs=own_configs(configs.get(topic.name, ())),
-            internal=topic.internal or topic.name.startswith("__"),
-        )
-        for topic in topics
-        if prune or topic.name in names
-    ]
-
-
 _STYLES = {
     Action.CREATE: "green",
     Action.DELETE: "bold red",
@@ -82,6 +58,15 @@ _STYLES = {
     Action.RESET_CONFIG: "yellow",
     Action.SET_CONFIG: "yellow",
     Action.ADD_PARTITIONS: "yellow",
+}
+
+
+_REFUSALS = {
+    Action.CREATE: "cannot create",
+    Action.ADD_PARTITIONS: "cannot add partitions to",
+    Action.SET_CONFIG: "cannot alter",
+    Action.RESET_CONFIG: "cannot alter",
+    Action.DELETE: "cannot delete",
 }
 
 
@@ -112,66 +97,9 @@ def _fail_on_refusals(steps: Sequence[Step]) -> None:
 
 
 def _carry_out(admin: Admin, steps: Sequence[Step], *, validate_only: bool) -> None:
-    """Make the changes in the order of the actions; stop at the first one that the broker refuses."""
-    order = list(Action)
     with progress("checking" if validate_only else "applying", total=len(steps)) as advance:
-        for action, group in groupby(
-            sorted(steps, key=lambda step: order.index(step.action)), lambda step: step.action
-        ):
-            same = list(group)
-            for start in range(0, len(same), STEPS_PER_REQUEST_MAX):
-                chunk = same[start : start + STEPS_PER_REQUEST_MAX]
-                _PERFORM[action](admin, chunk, validate_only)
-                advance(len(chunk))
-
-
-def _create(admin: Admin, steps: Sequence[Step], validate_only: bool) -> None:
-    new = [
-        NewTopic(
-            step.wanted.name,
-            step.wanted.partitions or BROKER_DEFAULT,
-            step.wanted.replication_factor or BROKER_DEFAULT,
-            dict(step.wanted.configs),
-        )
-        for step in steps
-        if step.wanted is not None
-    ]
-    fail_on_errors(named(admin.create_topics(new, validate_only=validate_only)), "cannot create")
-    if not validate_only:
-        tell_without_effect(TOPIC_CONFIGS, {name: text for topic in new for name, text in topic.configs.items()})
-
-
-def _add_partitions(admin: Admin, steps: Sequence[Step], validate_only: bool) -> None:
-    totals = {step.topic: int(step.after) for step in steps}
-    fail_on_errors(named(admin.create_partitions(totals, validate_only=validate_only)), "cannot add partitions to")
-
-
-def _alter_configs(admin: Admin, steps: Sequence[Step], validate_only: bool) -> None:
-    changes: dict[tuple[int, str], list[ConfigChange]] = {}
-    for step in steps:
-        change = (
-            ConfigChange(ConfigOperation.SET, step.what, step.after)
-            if step.action is Action.SET_CONFIG
-            else ConfigChange(ConfigOperation.DELETE, step.what)
-        )
-        changes.setdefault(ConfigResource(ResourceType.TOPIC, step.topic), []).append(change)
-    outcomes = admin.alter_configs(changes, validate_only=validate_only)
-    fail_on_errors(named({resource.name: outcome for resource, outcome in outcomes.items()}), "cannot alter")
-    if not validate_only:
-        tell_without_effect(
-            TOPIC_CONFIGS, {step.what: step.after for step in steps if step.action is Action.SET_CONFIG}
-        )
-
-
-def _delete(admin: Admin, steps: Sequence[Step], validate_only: bool) -> None:
-    if not validate_only:
-        fail_on_errors(named(admin.delete_topics([step.topic for step in steps])), "cannot delete")
-
-
-_PERFORM: dict[Action, Callable[[Admin, Sequence[Step], bool], None]] = {
-    Action.CREATE: _create,
-    Action.ADD_PARTITIONS: _add_partitions,
-    Action.SET_CONFIG: _alter_configs,
-    Action.RESET_CONFIG: _alter_configs,
-    Action.DELETE: _delete,
-}
+        for done in carry_out(admin, steps, validate_only=validate_only):
+            fail_on_errors(named(done.outcomes), _REFUSALS[done.action])
+            if not validate_only:
+                tell_without_effect(TOPIC_CONFIGS, done.stored_configs)
+            advance(len(done.steps))
