@@ -92,8 +92,8 @@ class Compactor:
             self._take_request(name)
 
     def _take_request(self, topic: str) -> None:
-        led = self._table.by_name.get(topic.encode())
-        partitions = [partition for partition in led.partitions if partition is not None] if led is not None else []
+        local = self._table.by_name.get(topic.encode())
+        partitions = [partition for partition in local.partitions if partition is not None] if local is not None else []
         if not partitions:
             return
         request, seen = partitions[0].config.compact_request, self._seen_requests.get(topic, "")

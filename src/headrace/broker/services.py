@@ -11,8 +11,9 @@ from typing import Protocol
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.fetch_sessions import FetchSessions
+from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.partitions.reader import ReaderServices
-from headrace.broker.partitions.replica import LedTopic, Replica
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.timers import Timers
 from headrace.core.controller.commands import NewTopic
@@ -29,13 +30,13 @@ class PartitionLookup(Protocol):
     """Finds the partitions that this broker leads."""
 
     @property
-    def by_name(self) -> Mapping[bytes, LedTopic]:
+    def by_name(self) -> Mapping[bytes, LocalTopic]:
         """Topics by their name in UTF-8."""
 
     @property
-    def by_id(self) -> Mapping[bytes, LedTopic]: ...
+    def by_id(self) -> Mapping[bytes, LocalTopic]: ...
 
-    def partition_of(self, topic: LedTopic | None, index: int) -> Replica | ErrorCode:
+    def partition_of(self, topic: LocalTopic | None, index: int) -> Replica | ErrorCode:
         """Return the partition, or the error code that the client gets for it."""
 
 

@@ -11,12 +11,12 @@ def partition_states(
     partitions: PartitionLookup, topic: TopicImage, first: int = 0, count: int | None = None
 ) -> list[PartitionMetadata]:
     """Describe `count` partitions from `first` on, all of them by default; one that is not open has no leader."""
-    led = partitions.by_name.get(topic.name.encode())
+    local = partitions.by_name.get(topic.name.encode())
     end = len(topic.partitions) if count is None else min(first + count, len(topic.partitions))
     described = []
     for index in range(first, end):
         state = topic.partitions[index]
-        partition = led.partitions[index] if led is not None and index < len(led.partitions) else None
+        partition = local.partitions[index] if local is not None and index < len(local.partitions) else None
         offline = partition is None or partition.offline
         described.append(
             PartitionMetadata(

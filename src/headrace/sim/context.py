@@ -106,8 +106,8 @@ class RunContext:
     def log_end(self, partition: PartitionHistory) -> int:
         """Return the log end of the running node; infinity if there is none."""
         node = self.virtual.node
-        led = node.broker.partitions.by_id.get(partition.topic.topic_id) if node is not None else None
-        found = led.partitions[partition.index] if led is not None else None
+        local = node.broker.partitions.by_id.get(partition.topic.topic_id) if node is not None else None
+        found = local.partitions[partition.index] if local is not None else None
         return OFFSET_MAX if found is None else found.log.staged_end_offset
 
     def may_send(self) -> bool:

@@ -1,7 +1,8 @@
 """DeleteRecords (21): deletes the records below an offset."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.partitions.replica import LedTopic, Replica
+from headrace.broker.partitions.local_topic import LocalTopic
+from headrace.broker.partitions.replica import Replica
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.delete_records import (
@@ -22,9 +23,9 @@ def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsR
     advanced: list[Replica] = []
     for topic in request.topics:
         allowed = ctx.authorized(Operation.DELETE, ResourceType.TOPIC, topic.name)
-        led = ctx.partitions.by_name.get(topic.name.encode())
+        local = ctx.partitions.by_name.get(topic.name.encode())
         results = tuple(
-            _advance(ctx, led, asked, advanced)
+            _advance(ctx, local, asked, advanced)
             if allowed
             else _failed(asked.partition_index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             for asked in topic.partitions
@@ -37,11 +38,11 @@ def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsR
 
 def _advance(
     ctx: RequestContext,
-    led: LedTopic | None,
+    local: LocalTopic | None,
     asked: DeleteRecordsRequestPartition,
     advanced: list[Replica],
 ) -> DeleteRecordsResponsePartition:
-    partition = ctx.partitions.partition_of(led, asked.partition_index)
+    partition = ctx.partitions.partition_of(local, asked.partition_index)
     if isinstance(partition, ErrorCode):
         return _failed(asked.partition_index, partition)
     if not partition.config.cleanup_delete:

@@ -22,8 +22,8 @@ from headrace.broker.partitions.fetch_sessions import (
     FetchSession,
     changes_in_slices,
 )
+from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.partitions.reader import RunningFetch, WantedRead
-from headrace.broker.partitions.replica import LedTopic
 from headrace.broker.services import FetchServices
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
@@ -219,15 +219,15 @@ def _wants(
             yield WantedRead(key, topic, index, offset, leader_epoch, bytes_max, by_id)
 
 
-def _unchecked(topic: LedTopic | None) -> LedTopic | None:
+def _unchecked(topic: LocalTopic | None) -> LocalTopic | None:
     return topic
 
 
-def _access_check(services: FetchServices, connection: Connection) -> Callable[[LedTopic | None], LedTopic | None]:
+def _access_check(services: FetchServices, connection: Connection) -> Callable[[LocalTopic | None], LocalTopic | None]:
     """Return a function that hides a topic which the client may not read, as if it did not exist."""
     decisions: dict[str, bool] = {}
 
-    def allowed(topic: LedTopic | None) -> LedTopic | None:
+    def allowed(topic: LocalTopic | None) -> LocalTopic | None:
         if topic is None:
             return None
         if topic.name not in decisions:

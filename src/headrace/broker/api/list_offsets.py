@@ -47,7 +47,7 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
     seen: set[tuple[str, int]] = set()
     for topic in request.topics:
         allowed = ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
-        led = ctx.partitions.by_name.get(topic.name.encode())
+        local = ctx.partitions.by_name.get(topic.name.encode())
         names.append((topic.name, len(topic.partitions)))
         for asked in topic.partitions:
             key = (topic.name, asked.partition_index)
@@ -55,7 +55,7 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
                 queries.add(_error(asked, ErrorCode.INVALID_REQUEST))
                 continue
             seen.add(key)
-            found = ctx.partitions.partition_of(led, asked.partition_index)
+            found = ctx.partitions.partition_of(local, asked.partition_index)
             if ctx.version < SPECIAL_TIMESTAMPS_FROM.get(asked.timestamp, 0):
                 queries.add(_error(asked, ErrorCode.UNSUPPORTED_VERSION))
             elif not allowed:

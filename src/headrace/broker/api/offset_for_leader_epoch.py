@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch (23): the end offset of a leader epoch, by which a reader detects that its log has diverged."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.partitions.replica import LedTopic
+from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.model.access import Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.offset_for_leader_epoch import (
@@ -17,9 +17,9 @@ def handle(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> OffsetF
     topics = []
     for topic in request.topics:
         allowed = ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.topic)
-        led = ctx.partitions.by_name.get(topic.topic.encode())
+        local = ctx.partitions.by_name.get(topic.topic.encode())
         results = tuple(
-            _end_of_epoch(ctx, led, asked)
+            _end_of_epoch(ctx, local, asked)
             if allowed
             else OffsetForLeaderEpochResponsePartition(
                 partition=asked.partition, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -31,9 +31,9 @@ def handle(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> OffsetF
 
 
 def _end_of_epoch(
-    ctx: RequestContext, led: LedTopic | None, asked: OffsetForLeaderEpochRequestPartition
+    ctx: RequestContext, local: LocalTopic | None, asked: OffsetForLeaderEpochRequestPartition
 ) -> OffsetForLeaderEpochResponsePartition:
-    partition = ctx.partitions.partition_of(led, asked.partition)
+    partition = ctx.partitions.partition_of(local, asked.partition)
     if isinstance(partition, ErrorCode):
         return OffsetForLeaderEpochResponsePartition(partition=asked.partition, error_code=partition)
     error = partition.check_leader_epoch(asked.current_leader_epoch)

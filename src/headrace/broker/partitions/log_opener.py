@@ -11,7 +11,7 @@ from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from headrace.broker.logs import NodeLogger
-from headrace.broker.partitions.replica import LedTopic
+from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.timers import Timers
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.names import CLUSTER_METADATA_TOPIC
@@ -37,7 +37,7 @@ REOPEN_INTERVAL_MS = 1_000
 
 
 class _Closed(NamedTuple):
-    led: LedTopic
+    local: LocalTopic
     number: int
     home: LogDirectory | None
     """The directory of its folder; None when it is unknown because directories are missing."""
@@ -58,7 +58,7 @@ class Opener:
         some_missing: Callable[[], bool],
         topic_config: Callable[[str, MetadataImage], TopicConfig],
         log_config: Callable[[TopicConfig], LogConfig],
-        opened: Callable[[LedTopic, Added, PartitionLog, LogDirectory, TopicConfig], None],
+        opened: Callable[[LocalTopic, Added, PartitionLog, LogDirectory, TopicConfig], None],
         on_error: Callable[[LogDirectory, str, BaseException], None],
         on_state_changed: Callable[[], None],
         discard: Callable[[TopicPartition, LogDirectory], None],
@@ -100,9 +100,9 @@ class Opener:
         """The number of partitions that could not be opened."""
         return len(self._closed)
 
-    def given_up(self, led: LedTopic) -> int:
+    def given_up(self, local: LocalTopic) -> int:
         """Return how many partitions of a topic could not be opened and are not tried again before the next start."""
-        return sum(not self._closed[led.topic_id, index].passing for index in led.closed)
+        return sum(not self._closed[local.topic_id, index].passing for index in local.closed)
 
     def released(self, home: LogDirectory) -> None:
         """Count one partition less in the directory."""
@@ -122,14 +122,14 @@ class Opener:
 
     # At the start
 
-    def open_all(self, topics: Sequence[tuple[LedTopic, Sequence[PartitionState]]], image: MetadataImage) -> None:
+    def open_all(self, topics: Sequence[tuple[LocalTopic, Sequence[PartitionState]]], image: MetadataImage) -> None:
         """Open and recover all partitions before clients are served. Folders that belong to no topic are put aside."""
         for directory in tuple(self._directories):
             self._guarded(directory, partial(self._find_folders, directory))
-        for led, states in topics:
-            config = self._topic_config(led.name, image)
+        for local, states in topics:
+            config = self._topic_config(local.name, image)
             for index, state in enumerate(states):
-                self._open_now(led, (index, state), config, image)
+                self._open_now(local, (index, state), config, image)
         for topic_partition, directories in self._found.items():
             for directory in directories:
                 if topic_partition.topic != CLUSTER_METADATA_TOPIC and directory in self._directories:
@@ -152,48 +152,48 @@ class Opener:
                 raise  # a node without disk space or descriptors does not start
             self._on_error(directory, directory.path, error)
 
-    def _open_now(self, led: LedTopic, added: Added, config: TopicConfig, image: MetadataImage) -> None:
-        topic_partition = TopicPartition(led.name, added[0])
-        home = self._take_found(topic_partition, led)
+    def _open_now(self, local: LocalTopic, added: Added, config: TopicConfig, image: MetadataImage) -> None:
+        topic_partition = TopicPartition(local.name, added[0])
+        home = self._take_found(topic_partition, local)
         if home is None and self._some_missing():
-            self._keep_closed(_Closed(led, added[0], None, image, False), "its log directory is missing")
+            self._keep_closed(_Closed(local, added[0], None, image, False), "its log directory is missing")
             return
         home = home or self._roomiest()
         self._held[home.path] += 1
-        outcome = self._try_to_open(led, added[0], home, self._log_config(config))
-        self._end(led, added, home, image, config, outcome)
+        outcome = self._try_to_open(local, added[0], home, self._log_config(config))
+        self._end(local, added, home, image, config, outcome)
         if isinstance(outcome, PartitionLog):
             outcome.close_excess_files()
 
-    def _take_found(self, topic_partition: TopicPartition, led: LedTopic) -> LogDirectory | None:
+    def _take_found(self, topic_partition: TopicPartition, local: LocalTopic) -> LogDirectory | None:
         """Return the directory with the folder of this topic. Other folders of the same name are put aside."""
         found = self._found.pop(topic_partition, [])
         if len(found) < 2:
             return found[0] if found else None
-        ours = [home for home in found if self._holds(home, topic_partition, led)]
+        ours = [home for home in found if self._holds(home, topic_partition, local)]
         home = ours[0] if ours else found[0]
         self._found[topic_partition] = [other for other in found if other is not home]
         return home
 
-    def _holds(self, home: LogDirectory, topic_partition: TopicPartition, led: LedTopic) -> bool:
+    def _holds(self, home: LogDirectory, topic_partition: TopicPartition, local: LocalTopic) -> bool:
         try:
-            return home.holds(topic_partition, led.topic_id)
+            return home.holds(topic_partition, local.topic_id)
         except OSError:
             return False  # opening it fails too and reports the error
 
     # Later
 
-    def open_later(self, led: LedTopic, added: Sequence[Added], image: MetadataImage) -> None:
+    def open_later(self, local: LocalTopic, added: Sequence[Added], image: MetadataImage) -> None:
         """Have a helper create and sync the folders. Until then the partitions are None."""
         homes = []
         for index, _ in added:
             if not self._directories:
-                self._keep_closed(_Closed(led, index, None, image, False), "no log directory is left")
+                self._keep_closed(_Closed(local, index, None, image, False), "no log directory is left")
                 continue
             homes.append(self._roomiest())
             self._held[homes[-1].path] += 1
         if homes:
-            self._open_later(led, added, homes, image)
+            self._open_later(local, added, homes, image)
 
     def when_ready(self, call: Callable[[], None]) -> None:
         """Call back when every partition that is waiting to be opened can be used, or is known to be closed."""
@@ -218,22 +218,22 @@ class Opener:
         return min(self._directories, key=lambda directory: (directory.space.full, self._held[directory.path]))
 
     def _open_later(
-        self, led: LedTopic, added: Sequence[Added], homes: Sequence[LogDirectory], image: MetadataImage
+        self, local: LocalTopic, added: Sequence[Added], homes: Sequence[LogDirectory], image: MetadataImage
     ) -> None:
-        config = self._log_config(self._topic_config(led.name, image))
+        config = self._log_config(self._topic_config(local.name, image))
 
         def open_logs() -> tuple[list[Outcome], dict[str, OSError | None]]:
             outcomes = [
-                self._try_to_open(led, index, home, config) for (index, _), home in zip(added, homes, strict=True)
+                self._try_to_open(local, index, home, config) for (index, _), home in zip(added, homes, strict=True)
             ]
             return outcomes, {home.path: names_synced(home) for home in dict.fromkeys(homes)}
 
         def done(ends: tuple[list[Outcome], dict[str, OSError | None]] | None, error: BaseException | None) -> None:
             outcomes, unsynced = ends if ends is not None else ([_failure(error)] * len(homes), {})
-            self._work_off(self._end_each(led, image, zip(added, homes, outcomes, strict=True), unsynced))
+            self._work_off(self._end_each(local, image, zip(added, homes, outcomes, strict=True), unsynced))
 
         def begin() -> None:
-            if all(self._is_left(TopicPartition(led.name, index)) for index, _ in added):
+            if all(self._is_left(TopicPartition(local.name, index)) for index, _ in added):
                 self._spawner.submit(open_logs, done, Lane.CREATION)
             else:
                 self._timers.after(LEAVING_LOOK_MS, begin_again)
@@ -248,21 +248,21 @@ class Opener:
 
     def _end_each(
         self,
-        led: LedTopic,
+        local: LocalTopic,
         image: MetadataImage,
         opened: Iterable[tuple[Added, LogDirectory, Outcome]],
         unsynced: Mapping[str, OSError | None],
     ) -> Iterator[None]:
-        config, turn = self._topic_config(led.name, image), self._turn
+        config, turn = self._topic_config(local.name, image), self._turn
         failures: list[Exception] = []
         for wanted, home, outcome in opened:
             if turn != self._turn:  # the config may have changed since the last turn
-                config, turn = self._topic_config(led.name, image), self._turn
+                config, turn = self._topic_config(local.name, image), self._turn
             failure = unsynced.get(home.path)
             if failure is not None and isinstance(outcome, PartitionLog):
                 outcome.close(clean=False)
             try:
-                self._end(led, wanted, home, image, config, failure or outcome)
+                self._end(local, wanted, home, image, config, failure or outcome)
             except Exception as error:  # the topic's other partitions are still opened
                 failures.append(error)
             yield
@@ -316,17 +316,21 @@ class Opener:
 
     # Ends
 
-    def _try_to_open(self, led: LedTopic, index: int, home: LogDirectory, config: LogConfig) -> Outcome:
+    def _try_to_open(self, local: LocalTopic, index: int, home: LogDirectory, config: LogConfig) -> Outcome:
         try:
             return home.open_log(
-                TopicPartition(led.name, index), led.topic_id, config, wall_ms=self._clock.wall_ms(), sync_name=False
+                TopicPartition(local.name, index),
+                local.topic_id,
+                config,
+                wall_ms=self._clock.wall_ms(),
+                sync_name=False,
             )
         except Exception as error:  # any error concerns only this partition
             return error
 
     def _end(
         self,
-        led: LedTopic,
+        local: LocalTopic,
         added: Added,
         home: LogDirectory,
         image: MetadataImage,
@@ -334,29 +338,29 @@ class Opener:
         outcome: Outcome,
     ) -> None:
         index = added[0]
-        topic_partition = TopicPartition(led.name, index)
-        self._retrying.discard((led.topic_id, index))
-        if led.deleted:
+        topic_partition = TopicPartition(local.name, index)
+        self._retrying.discard((local.topic_id, index))
+        if local.deleted:
             if isinstance(outcome, PartitionLog):
                 outcome.close(clean=False)
-            self._closed.pop((led.topic_id, index), None)
+            self._closed.pop((local.topic_id, index), None)
             self.released(home)
             self._discard(topic_partition, home)
         elif isinstance(outcome, PartitionLog):
-            self._closed.pop((led.topic_id, index), None)
-            led.closed.pop(index, None)
+            self._closed.pop((local.topic_id, index), None)
+            local.closed.pop(index, None)
             outcome.configure(self._log_config(config))
-            self._opened(led, added, outcome, home, config)
+            self._opened(local, added, outcome, home, config)
         else:
-            self._keep_closed(_Closed(led, index, home, image, is_transient(outcome)), outcome)
+            self._keep_closed(_Closed(local, index, home, image, is_transient(outcome)), outcome)
             if isinstance(outcome, OSError):
                 self._on_error(home, f"{home.path}/{topic_partition}", outcome)
 
     def _keep_closed(self, closed: _Closed, reason: str | Exception) -> None:
-        led, index = closed.led, closed.number
-        is_news = (led.topic_id, index) not in self._closed
-        self._closed[led.topic_id, index] = closed
-        led.closed[index] = ErrorCode.KAFKA_STORAGE_ERROR
+        local, index = closed.local, closed.number
+        is_news = (local.topic_id, index) not in self._closed
+        self._closed[local.topic_id, index] = closed
+        local.closed[index] = ErrorCode.KAFKA_STORAGE_ERROR
         if closed.passing and not self._tries_again:
             self._tries_again = True
             self._timers.after(REOPEN_INTERVAL_MS, self._try_again)
@@ -364,7 +368,7 @@ class Opener:
             ours = reason if isinstance(reason, Exception) and not isinstance(reason, OSError | LogError) else None
             self._logger.error(
                 "a partition stays closed",
-                partition=str(TopicPartition(led.name, index)),
+                partition=str(TopicPartition(local.name, index)),
                 reason=str(reason),
                 cause=ours,
             )
@@ -380,20 +384,20 @@ class Opener:
                 self._keep_closed(closed, "")  # wait until the directory has space
             else:
                 self._retrying.add(key)
-                state = closed.image.topics[closed.led.name].partitions[closed.number]
-                self._open_later(closed.led, [(closed.number, state)], [home], closed.image)
+                state = closed.image.topics[closed.local.name].partitions[closed.number]
+                self._open_later(closed.local, [(closed.number, state)], [home], closed.image)
 
-    def forget(self, led: LedTopic) -> list[tuple[TopicPartition, LogDirectory]]:
+    def forget(self, local: LocalTopic) -> list[tuple[TopicPartition, LogDirectory]]:
         """Forget a deleted topic; return the folders of its closed partitions. One being opened is discarded later."""
-        led.deleted = True
+        local.deleted = True
         found = []
-        for index in led.closed:
-            if (led.topic_id, index) in self._retrying:
+        for index in local.closed:
+            if (local.topic_id, index) in self._retrying:
                 continue
-            closed = self._closed.pop((led.topic_id, index))
+            closed = self._closed.pop((local.topic_id, index))
             if closed.home is not None:
                 self.released(closed.home)
-                found.append((TopicPartition(led.name, index), closed.home))
+                found.append((TopicPartition(local.name, index), closed.home))
         return found
 
 

@@ -15,7 +15,8 @@ from typing import NamedTuple, Protocol
 from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.fetch_waiters import ENOUGH_BYTES
-from headrace.broker.partitions.replica import LedTopic, Replica
+from headrace.broker.partitions.local_topic import LocalTopic
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.timers import Timer, Timers
 from headrace.log.errors import DamagedLog, OffsetOutsideLog
 from headrace.model.errors import ErrorCode
@@ -47,7 +48,7 @@ class ReaderServices(Protocol):
 
 class WantedRead(NamedTuple):
     topic_key: bytes
-    topic: LedTopic | None
+    topic: LocalTopic | None
     partition: int
     offset: int
     leader_epoch: int

@@ -9,8 +9,9 @@ from functools import partial
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.flushes import Flushes
+from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.partitions.log_opener import Opener, names_synced
-from headrace.broker.partitions.replica import LedTopic, Replica
+from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.syncs import Syncs
 from headrace.broker.timers import Timers
 from headrace.core.controller.delta import MetadataDelta
@@ -63,8 +64,8 @@ class PartitionTable:
         self._on_directory_failed = on_directory_failed
         self.on_led: Callable[[Replica], None] = lambda partition: None
         """Called for every partition that this node begins to lead."""
-        self.by_name: dict[bytes, LedTopic] = {}
-        self.by_id: dict[bytes, LedTopic] = {}
+        self.by_name: dict[bytes, LocalTopic] = {}
+        self.by_id: dict[bytes, LocalTopic] = {}
         self._homes: dict[Replica, LogDirectory] = {}
         self._touched: list[Replica] = []
         self._recovered: set[Replica] = set()
@@ -95,7 +96,7 @@ class PartitionTable:
 
     # Finding
 
-    def partition_of(self, topic: LedTopic | None, index: int) -> Replica | ErrorCode:
+    def partition_of(self, topic: LocalTopic | None, index: int) -> Replica | ErrorCode:
         """Return the partition, or the error that the client gets."""
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.partition(index)
 
@@ -126,15 +127,15 @@ class PartitionTable:
         if delta.topics_deleted:
             self._sync_names()
         for topic in delta.topics_created:
-            led = self._add_topic(topic)
-            self.opener.open_later(led, list(enumerate(topic.partitions)), image)
+            local = self._add_topic(topic)
+            self.opener.open_later(local, list(enumerate(topic.partitions)), image)
         grown: dict[str, list[tuple[int, PartitionState]]] = {}
         for name, index in delta.partitions_added:
             grown.setdefault(name, []).append((index, image.topics[name].partitions[index]))
         for name, added in grown.items():
-            led = self.by_name[name.encode()]
-            led.partitions.extend([None] * len(added))
-            self.opener.open_later(led, added, image)
+            local = self.by_name[name.encode()]
+            local.partitions.extend([None] * len(added))
+            self.opener.open_later(local, added, image)
         for name in delta.topic_configs_changed:
             self.configure_topic(name, image)
 
@@ -152,13 +153,13 @@ class PartitionTable:
 
     def failure_of(self, topic: str) -> str | None:
         """Return why a new topic's partitions could not be created; None when they can be used now or soon."""
-        led = self.by_name.get(topic.encode())
-        given_up = self.opener.given_up(led) if led is not None else 0
-        if led is None or not given_up:
+        local = self.by_name.get(topic.encode())
+        given_up = self.opener.given_up(local) if local is not None else 0
+        if local is None or not given_up:
             return None
         return (
-            f"{given_up} of the {len(led.partitions)} partitions of {topic} could not be created; see the broker's log "
-            "for the reason. Repair the disk and restart the broker, or delete the topic"
+            f"{given_up} of the {len(local.partitions)} partitions of {topic} could not be created; see the broker's "
+            "log for the reason. Repair the disk and restart the broker, or delete the topic"
         )
 
     def refusal_of_new(self) -> str | None:
@@ -173,16 +174,16 @@ class PartitionTable:
             f"{self.config.disk_free_bytes_min}): delete records or topics, or free space"
         )
 
-    def _add_topic(self, topic: TopicImage) -> LedTopic:
-        led = LedTopic(topic.name, topic.topic_id)
-        led.partitions = [None] * len(topic.partitions)
-        self.by_name[topic.name.encode()] = led
-        self.by_id[topic.topic_id] = led
-        return led
+    def _add_topic(self, topic: TopicImage) -> LocalTopic:
+        local = LocalTopic(topic.name, topic.topic_id)
+        local.partitions = [None] * len(topic.partitions)
+        self.by_name[topic.name.encode()] = local
+        self.by_id[topic.topic_id] = local
+        return local
 
     def _lead(
         self,
-        led: LedTopic,
+        local: LocalTopic,
         added: tuple[int, PartitionState],
         log: PartitionLog,
         directory: LogDirectory,
@@ -204,9 +205,9 @@ class PartitionTable:
             now_ms=self._clock.monotonic_ms(),
         )
         partition = Replica(
-            topic=led.name,
+            topic=local.name,
             index=index,
-            topic_id=led.topic_id,
+            topic_id=local.topic_id,
             log=log,
             space=directory.space,
             leader=leader,
@@ -217,7 +218,7 @@ class PartitionTable:
         )
         log.on_flushed = lambda end_offset: self._flushed(partition, end_offset)
         log.on_failed = log.on_flush_deferred = partial(self._partition_error, partition)
-        led.partitions[index] = partition
+        local.partitions[index] = partition
         self._homes[partition] = directory
         if directory not in self.directories:
             partition.take_offline(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -227,15 +228,15 @@ class PartitionTable:
         self.on_led(partition)
 
     def _delete_topic(self, topic: TopicImage) -> None:
-        led = self.by_name.pop(topic.name.encode())
+        local = self.by_name.pop(topic.name.encode())
         del self.by_id[topic.topic_id]
-        for topic_partition, directory in self.opener.forget(led):
+        for topic_partition, directory in self.opener.forget(local):
             self._delete_folder(topic_partition, directory, delay_ms=0)
-        self.opener.in_slices(self._delete_each(led))
+        self.opener.in_slices(self._delete_each(local))
 
-    def _delete_each(self, led: LedTopic) -> Iterator[None]:
+    def _delete_each(self, local: LocalTopic) -> Iterator[None]:
         failures: list[Exception] = []
-        for partition in led.partitions:
+        for partition in local.partitions:
             if partition is None:
                 continue
             try:

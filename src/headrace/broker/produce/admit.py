@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from headrace.broker.partitions.replica import ACKS_ALL, LedTopic
+from headrace.broker.partitions.local_topic import LocalTopic
+from headrace.broker.partitions.replica import ACKS_ALL
 from headrace.broker.produce.parse import ProduceRequest
 from headrace.broker.services import AccessControl
 from headrace.core.controller.names import INTERNAL_TOPICS
@@ -37,7 +38,7 @@ def request_error(request: ProduceRequest) -> ErrorCode:
     return _NONE
 
 
-def topic_error(access: AccessControl, principal: Principal, topic: LedTopic | None, version: int) -> ErrorCode:
+def topic_error(access: AccessControl, principal: Principal, topic: LocalTopic | None, version: int) -> ErrorCode:
     """Return the error that holds for every partition of the topic; NONE if the principal may write to it."""
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID if version >= TOPIC_IDS_FROM else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from headrace.broker.metrics import PRODUCE_KEY, Metrics
 from headrace.broker.net.connection import Answer
 from headrace.broker.partitions.append_result import NO_APPEND_TIME, RejectedBatch
-from headrace.broker.partitions.replica import LedTopic
+from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.produce.admit import topic_error
 from headrace.broker.produce.answer import Confirmations, RequestOutcome, answer_request
 from headrace.broker.produce.parse import ProduceRequest
@@ -60,7 +60,7 @@ class AppendStage:
     def _append_sets(
         self,
         request: ProduceRequest,
-        topic: LedTopic,
+        topic: LocalTopic,
         topic_key: bytes,
         record_sets: list[PartitionSpan],
         partition_errors: PartitionErrors,

@@ -220,11 +220,11 @@ class TransactionHold:
         adds = request.version >= ADD_TO_TRANSACTION_FROM
         checks: list[_Check] = []
         for topic_key, record_sets in request.topics:
-            led = find_topic(topic_key)
-            if led is None or led.name in INTERNAL_TOPICS:
+            local = find_topic(topic_key)
+            if local is None or local.name in INTERNAL_TOPICS:
                 continue  # rejected without asking the coordinator
             for index, start, stop in record_sets:
-                partition = partitions.partition_of(led, index)
+                partition = partitions.partition_of(local, index)
                 if isinstance(partition, Replica) and is_transactional(request, start, stop):
                     sequence = HEADER.unpack_from(request.frame, start)[BASE_SEQUENCE]
                     verification = partition.verifications.begin(*writer, sequence, add=adds)

@@ -35,11 +35,11 @@ class TurnInvariants:
         """Check that the node, which now accepts clients, has all promised metadata and partitions."""
         check_image(self._node.broker.image, [plan.truth for plan in self._context.plans])
         for topic in self._context.histories.topics.values():
-            led = self._node.broker.partitions.by_id.get(topic.topic_id)
-            if led is None:
+            local = self._node.broker.partitions.by_id.get(topic.topic_id)
+            if local is None:
                 continue  # its deletion was in progress
             for history in topic.partitions:
-                is_open = led.partitions[history.index] is not None
+                is_open = local.partitions[history.index] is not None
                 require(is_open or self._context.disk_trouble, ALL_OPEN, f"{history} stays closed")
 
     def check(self) -> None:
