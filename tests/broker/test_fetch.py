@@ -120,7 +120,7 @@ def test_an_error_is_answered_at_once_though_others_have_nothing(broker):
 
 def test_the_leader_epoch_a_client_believes_in_is_checked(broker):
     client = broker.client()
-    epoch = broker.partition("ten").leader.leader_epoch
+    epoch = broker.partition("ten").role.leader_epoch
     assert client.fetch("ten", leader_epoch=epoch).error_code == 0
     assert client.fetch("ten", leader_epoch=epoch + 1).error_code == E.UNKNOWN_LEADER_EPOCH
     assert epoch == 0

@@ -125,11 +125,11 @@ def serve_above_the_high_watermark(patch):
         partition = reader.locate(wanted)
         if isinstance(partition, ErrorCode):
             return read(wanted, *arguments)
-        committed, partition.leader.high_watermark = partition.leader.high_watermark, partition.log.end_offset  # type: ignore[assignment]
+        committed, partition.role.high_watermark = partition.role.high_watermark, partition.log.end_offset  # type: ignore[assignment]
         try:
             return read(wanted, *arguments)._replace(high_watermark=committed)
         finally:
-            partition.leader.high_watermark = committed
+            partition.role.high_watermark = committed
 
     patch.setattr(reader, "read_partition", read_all)
 

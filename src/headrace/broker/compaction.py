@@ -191,7 +191,7 @@ class Compactor:
         return cleanable(
             log,
             clean_offset=self._clean_offsets.get(_directory(partition), {}).get(log.topic_partition, 0),
-            stable_offset=int(partition.leader.last_stable_offset),
+            stable_offset=int(partition.role.last_stable_offset),
             wall_ms=self._ports.clock.wall_ms(),
         )
 
@@ -249,7 +249,7 @@ class Compactor:
     def _unlink(self, partition: Replica) -> None:
         """Delete the replaced segments once their delay is over: their space is needed before retention runs again."""
         if not partition.offline:
-            wall_ms, high_watermark = self._ports.clock.wall_ms(), int(partition.leader.high_watermark)
+            wall_ms, high_watermark = self._ports.clock.wall_ms(), int(partition.role.high_watermark)
             work = partition.log.retention_work(wall_ms, high_watermark)
             if work is not None:
                 self._ports.spawner.submit(*work)

@@ -89,7 +89,7 @@ class Housekeeping:
         for partition in islice(partitions, PARTITIONS_PER_SLICE):
             checked += 1
             if not partition.offline:
-                high_watermark = int(partition.leader.high_watermark)
+                high_watermark = int(partition.role.high_watermark)
                 self._table.submit_all(
                     (partition.log.retention_work(wall_ms, high_watermark, hurry=partition.space.full),)
                 )

@@ -36,7 +36,7 @@ class _PartitionWait:
 
     def readable(self, partition: Replica, new_bytes: int) -> None:
         """Called by the partition when the high watermark rose, a write failed, or the partition is gone."""
-        high_watermark, waiting = partition.leader.high_watermark, []
+        high_watermark, waiting = partition.role.high_watermark, []
         for target, end_offset in self.staged:
             if end_offset <= high_watermark:
                 self._writes.errors[target] = ErrorCode.NONE

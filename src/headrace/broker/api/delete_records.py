@@ -47,7 +47,7 @@ def _advance(
         return _failed(asked.partition_index, partition)
     if not partition.config.cleanup_delete:
         return _failed(asked.partition_index, ErrorCode.POLICY_VIOLATION)
-    high_watermark = partition.leader.high_watermark
+    high_watermark = partition.role.high_watermark
     offset = high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
     if not 0 <= offset <= high_watermark:
         return _failed(asked.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)

@@ -90,13 +90,13 @@ class _OffsetQueries:
 
     def look_up(self, partition: Replica, asked: ListOffsetsRequestPartition) -> None:
         error = partition.check_leader_epoch(asked.current_leader_epoch)
-        leader, log = partition.leader, partition.log
-        below = leader.last_stable_offset if self._isolation_level == READ_COMMITTED else leader.high_watermark
+        role, log = partition.role, partition.log
+        below = role.last_stable_offset if self._isolation_level == READ_COMMITTED else role.high_watermark
         if error is not ErrorCode.NONE:
             self.add(_error(asked, error))
         elif asked.timestamp == LATEST:
-            if leader.knows_latest_offset:
-                self.add(_found(asked, -1, below, leader.leader_epoch))
+            if role.knows_latest_offset:
+                self.add(_found(asked, -1, below, role.leader_epoch))
             else:
                 self.add(_error(asked, ErrorCode.OFFSET_NOT_AVAILABLE))
         elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):

@@ -51,7 +51,7 @@ class BatchSyncs:
         if host is None:
             then(False)
             return
-        partition, end_offset = host.partition, int(host.partition.leader.high_watermark)
+        partition, end_offset = host.partition, int(host.partition.role.high_watermark)
         if not partition.offline and partition.log.synced_offset >= end_offset:
             then(True)
         else:

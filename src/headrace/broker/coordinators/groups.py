@@ -273,7 +273,7 @@ class Groups:
     def _end_offset(self, topic: str, partition: int) -> int | None:
         partitions = self._services.partitions
         led = partitions.partition_of(partitions.by_name.get(topic.encode()), partition)
-        return None if isinstance(led, ErrorCode) else int(led.leader.high_watermark)
+        return None if isinstance(led, ErrorCode) else int(led.role.high_watermark)
 
 
 def _committing(command: Commit) -> Decide[GroupCoordinator, Record]:

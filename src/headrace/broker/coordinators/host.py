@@ -129,7 +129,7 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
     def _refusal(self) -> ProposalFailed | None:
         if self.machine is None:
             return self._unavailable
-        if not self.partition.leader.acks_all_allowed:
+        if not self.partition.role.acks_all_allowed:
             return _TOO_FEW_REPLICAS
         return _TOO_MANY if len(self._tickets) >= TICKETS_MAX else None
 
@@ -188,7 +188,7 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
         """Send responses whose records are committed, a limited number per turn."""
         if self._releasing:
             return  # the next turn sends the rest
-        high_watermark, held = self.partition.leader.high_watermark, self._held
+        high_watermark, held = self.partition.role.high_watermark, self._held
         for _ in range(RESPONSES_PER_TURN):
             if not held or held[0].end_offset > high_watermark:
                 break

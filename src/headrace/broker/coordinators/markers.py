@@ -64,7 +64,7 @@ class _Waiter:
 
     def readable(self, partition: Replica, new_bytes: int) -> None:
         """React to the partition: its high watermark rose, a write failed, or it went offline."""
-        high_watermark, staged = partition.leader.high_watermark, self._staged
+        high_watermark, staged = partition.role.high_watermark, self._staged
         while staged and staged[0][0] <= high_watermark:
             self._sender.written(staged.popleft()[1])
         written_end = -1 if partition.offline else partition.log.staged_end_offset
@@ -152,7 +152,7 @@ class MarkerSender:
             self.retry(target, sending)
 
     def _await(self, led: Replica, target: Partition, sending: _Sending, end_offset: int) -> None:
-        if end_offset <= led.leader.high_watermark:
+        if end_offset <= led.role.high_watermark:
             self.written(sending)
             return
         waiter = self._waiters.get(target)

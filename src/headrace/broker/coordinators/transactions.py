@@ -351,7 +351,7 @@ class Transactions:
                 ending.producer.producer_id,
                 ending.producer.producer_epoch,
                 ending.commit,
-                host.partition.leader.leader_epoch,
+                host.partition.role.leader_epoch,
                 ending.client_version,
                 ending.partitions,
             )

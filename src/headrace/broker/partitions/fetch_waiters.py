@@ -22,11 +22,11 @@ class FetchWaiter(Protocol):
 class FetchWaiters:
     """Waiters read below the high watermark, or below the last stable offset with read_committed."""
 
-    __slots__ = ("_leader", "_log", "_stable_offset", "_stable_waiters", "_unstable_bytes", "_waiters")
+    __slots__ = ("_log", "_role", "_stable_offset", "_stable_waiters", "_unstable_bytes", "_waiters")
 
     def __init__(self, log: PartitionLog, leader: Leader) -> None:
         self._log = log
-        self._leader = leader
+        self._role = leader
         self._waiters: dict[FetchWaiter, None] = {}
         self._stable_waiters: dict[FetchWaiter, None] = {}
         """Waiters that read only below the last stable offset."""
@@ -61,7 +61,7 @@ class FetchWaiters:
         if self._log.producers.has_transactions or self._unstable_bytes:
             stable_bytes = self._stable_bytes(new_bytes)
         else:
-            self._stable_offset = self._leader.high_watermark
+            self._stable_offset = self._role.high_watermark
         if self._waiters:
             for waiter in tuple(self._waiters):
                 waiter.readable(partition, new_bytes)
@@ -73,15 +73,15 @@ class FetchWaiters:
         """Return an upper bound of the bytes that moved below the last stable offset; 0 if it did not move."""
         self.note_stability()
         self._unstable_bytes += new_bytes
-        stable_offset, unstable_bytes = self._leader.last_stable_offset, self._unstable_bytes
+        stable_offset, unstable_bytes = self._role.last_stable_offset, self._unstable_bytes
         if stable_offset <= self._stable_offset:
             return 0
         self._stable_offset = stable_offset
-        if stable_offset == self._leader.high_watermark:
+        if stable_offset == self._role.high_watermark:
             self._unstable_bytes = 0
         return unstable_bytes
 
     def note_stability(self) -> None:
         """Give the leader the first offset of the oldest transaction that is not known to have ended."""
-        first = self._log.producers.first_unstable_offset(self._leader.high_watermark)
-        self._leader.first_unstable_offset = None if first is None else Offset(max(first, self._log.start_offset))
+        first = self._log.producers.first_unstable_offset(self._role.high_watermark)
+        self._role.first_unstable_offset = None if first is None else Offset(max(first, self._log.start_offset))

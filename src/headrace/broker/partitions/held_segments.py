@@ -67,11 +67,11 @@ class HeldPartition(NamedTuple):
 
 def look_at(partition: Replica, directory: LogDirectory, isolation_level: int) -> HeldPartition | ErrorCode:
     """Describe the partition as it is now, up to the end that the isolation level may read."""
-    log, leader = partition.log, partition.leader
+    log, role = partition.log, partition.role
     if any(segment.damaged for segment in log.segments) or log.failed:
         return ErrorCode.KAFKA_STORAGE_ERROR
     is_committed = isolation_level == READ_COMMITTED
-    end = int(leader.last_stable_offset if is_committed else leader.high_watermark)
+    end = int(role.last_stable_offset if is_committed else role.high_watermark)
     wanted = [
         segment
         for segment in log.segments
@@ -86,11 +86,11 @@ def look_at(partition: Replica, directory: LogDirectory, isolation_level: int) -
         partition.topic_id,
         directory,
         log,
-        leader.leader_epoch,
+        role.leader_epoch,
         log.start_offset,
         end,
-        int(leader.high_watermark),
-        int(leader.last_stable_offset),
+        int(role.high_watermark),
+        int(role.last_stable_offset),
         tuple(zip(log.epochs.epochs, log.epochs.starts, strict=True)),
         tuple(_held(log, segment, end) for segment in wanted),
         aborted,

@@ -76,8 +76,8 @@ def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at
     error = partition.check_leader_epoch(wanted.leader_epoch)
     if error is not _NONE:
         return failed(index, error)
-    leader, log = partition.leader, partition.log
-    high_watermark, last_stable = leader.high_watermark, leader.last_stable_offset
+    role, log = partition.role, partition.log
+    high_watermark, last_stable = role.high_watermark, role.last_stable_offset
     committed_only = isolation_level == READ_COMMITTED
     below = last_stable if committed_only else high_watermark
     records: Slice | None = None
@@ -254,8 +254,8 @@ class RunningFetch:
 
     def _is_overtaken(self, place: int, partition: Replica) -> bool:
         """Return whether a newer segment is readable than the one of this fetch, whose response then cannot grow."""
-        leader = partition.leader
-        below = leader.last_stable_offset if self._isolation_level == READ_COMMITTED else leader.high_watermark
+        role = partition.role
+        below = role.last_stable_offset if self._isolation_level == READ_COMMITTED else role.high_watermark
         return self._wants[place].offset < partition.log.active.base_offset <= below
 
     def answer_now(self) -> None:

@@ -61,11 +61,11 @@ class Replica:
         "_waiters",
         "config",
         "index",
-        "leader",
         "log",
         "offline",
         "offline_error",
         "on_marker",
+        "role",
         "rules",
         "space",
         "topic",
@@ -94,7 +94,7 @@ class Replica:
         self.log = log
         self.space = space
         """The free space of the log directory."""
-        self.leader = leader
+        self.role = leader
         self._take_config(config)
         self.offline = False
         self.offline_error = _NONE
@@ -137,7 +137,7 @@ class Replica:
             return RejectedBatch(self.offline_error)
         if self.space.full:
             return self._reject_for_now(fields, ErrorCode.KAFKA_STORAGE_ERROR)
-        if acks == ACKS_ALL and not self.leader.acks_all_allowed:
+        if acks == ACKS_ALL and not self.role.acks_all_allowed:
             return self._reject_for_now(fields, ErrorCode.NOT_ENOUGH_REPLICAS)
         config = self.config
         error = check_produced(batch, fields, api_version=api_version, max_message_bytes=config.message_bytes_max)
@@ -184,7 +184,7 @@ class Replica:
                 fields = _unpack_header(batch)
         except InflationLimit:
             return self._reject_for_now(fields, ErrorCode.NOT_ENOUGH_REPLICAS)  # `record_hold` has a helper do it
-        base_offset = self.log.stage(batch, fields, self.leader.leader_epoch, wall_ms)
+        base_offset = self.log.stage(batch, fields, self.role.leader_epoch, wall_ms)
         self._unseen_bytes += len(batch)
         return AppendedBatch(base_offset, append_time, base_offset + fields[RECORD_COUNT])
 
@@ -193,12 +193,12 @@ class Replica:
 
         Return -1 and stage nothing for any other batch, or where topic or node ask for more checks: `append` decides.
         """
-        config, log, leader = self.config, self.log, self.leader
+        config, log, role = self.config, self.log, self.role
         producers = log.producers
         if (
             self.offline
             or self.space.full
-            or (acks == ACKS_ALL and not leader.acks_all_allowed)
+            or (acks == ACKS_ALL and not role.acks_all_allowed)
             or not self._takes_plain
             or len(batch) > config.message_bytes_max
             or fields[MAX_TIMESTAMP] - wall_ms > config.timestamp_after_ms_max
@@ -208,7 +208,7 @@ class Replica:
         ):
             return -1
         self._unseen_bytes += len(batch)
-        return log.stage(batch, fields, leader.leader_epoch, wall_ms, True)
+        return log.stage(batch, fields, role.leader_epoch, wall_ms, True)
 
     def _admit_producer(
         self, fields: HeaderFields, append_time: int, has_transactional_id: bool
@@ -243,7 +243,7 @@ class Replica:
     ) -> int:
         """HOT. Stage a batch of this node as `append_own` does; the answer is sent when the batch is committed."""
         log = self.log
-        end_offset = log.stage(memoryview(batch), fields, self.leader.leader_epoch, wall_ms) + fields[RECORD_COUNT]
+        end_offset = log.stage(memoryview(batch), fields, self.role.leader_epoch, wall_ms) + fields[RECORD_COUNT]
         self._unseen_bytes += len(batch)
         if not self.touched:
             self.touched = True
@@ -258,7 +258,7 @@ class Replica:
         """
         view = memoryview(batch)
         fields: HeaderFields = _unpack_header(view)
-        base_offset = self.log.stage(view, fields, self.leader.leader_epoch, wall_ms)
+        base_offset = self.log.stage(view, fields, self.role.leader_epoch, wall_ms)
         self._staged_own(len(batch))
         return base_offset + fields[RECORD_COUNT]
 
@@ -278,7 +278,7 @@ class Replica:
         """
         if self.offline:
             return self.offline_error
-        if not self.leader.acks_all_allowed:
+        if not self.role.acks_all_allowed:
             return ErrorCode.NOT_ENOUGH_REPLICAS
         error = self.log.producers.refusal_of_marker(
             producer_id, producer_epoch, coordinator_epoch=coordinator_epoch, transaction_version=transaction_version
@@ -293,9 +293,7 @@ class Replica:
             timestamp=wall_ms,
         )
         view, marker = memoryview(batch), Marker(commit, coordinator_epoch)
-        offset = self.log.transactions.stage_marker(
-            view, _unpack_header(view), marker, self.leader.leader_epoch, wall_ms
-        )
+        offset = self.log.transactions.stage_marker(view, _unpack_header(view), marker, self.role.leader_epoch, wall_ms)
         self.verifications.marker_came(producer_id, producer_epoch, transaction_version=transaction_version)
         self._staged_own(len(batch))
         if self.on_marker is not None:
@@ -328,8 +326,8 @@ class Replica:
             if self.log.failed:
                 return
             self._refuse_unwritten()
-        raised = self.leader.log_appended(Offset(self.log.end_offset))
-        high_watermark = self.leader.high_watermark
+        raised = self.role.log_appended(Offset(self.log.end_offset))
+        high_watermark = self.role.high_watermark
         if high_watermark < self.log.end_offset:
             self._park_acks(high_watermark)
         self._unconfirmed.clear()
@@ -354,12 +352,12 @@ class Replica:
                 self._acks.add(answer, end_offset, error_at, timeout_ms, now_ms)
 
     def high_watermark_raised(self) -> None:
-        self._acks.committed(self.leader.high_watermark)
+        self._acks.committed(self.role.high_watermark)
         new_bytes, self._unseen_bytes = self._unseen_bytes, 0
         self._waiters.high_watermark_raised(self, new_bytes)
 
     def log_flushed(self, end_offset: int) -> None:
-        if self.leader.log_flushed(Offset(end_offset)):
+        if self.role.log_flushed(Offset(end_offset)):
             self.high_watermark_raised()
 
     def take_offline(self, error: ErrorCode) -> None:
@@ -391,9 +389,9 @@ class Replica:
 
     def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
         """Compare the leader epoch that a client knows with the current one (KIP-320)."""
-        if current_leader_epoch == -1 or current_leader_epoch == self.leader.leader_epoch:
+        if current_leader_epoch == -1 or current_leader_epoch == self.role.leader_epoch:
             return _NONE
-        if current_leader_epoch < self.leader.leader_epoch:
+        if current_leader_epoch < self.role.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
@@ -404,7 +402,7 @@ class Replica:
 
     def configure(self, config: TopicConfig) -> None:
         self._take_config(config)
-        raised = self.leader.configure(
+        raised = self.role.configure(
             flush_before_commit=config.flush_messages == 1, min_insync_replicas=config.min_insync_replicas
         )
         if raised:

@@ -387,9 +387,7 @@ class PartitionTable:
     def _by_home(self) -> Iterator[tuple[LogDirectory, list[PartitionLog], dict[TopicPartition, int]]]:
         for directory in self.directories:
             held = [partition for partition, home in self._homes.items() if home is directory and not partition.offline]
-            high_watermarks = {
-                partition.log.topic_partition: int(partition.leader.high_watermark) for partition in held
-            }
+            high_watermarks = {partition.log.topic_partition: int(partition.role.high_watermark) for partition in held}
             yield directory, [partition.log for partition in held], high_watermarks
 
     def submit_all(self, works: Iterable[Work | None]) -> None:

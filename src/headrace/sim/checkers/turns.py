@@ -45,7 +45,7 @@ class TurnInvariants:
     def check(self) -> None:
         marks = self._marks
         for partition in self._node.broker.partitions:
-            log, high_watermark = partition.log, partition.leader.high_watermark
+            log, high_watermark = partition.log, partition.role.high_watermark
             now = (log.start_offset, high_watermark, log.end_offset)
             before = marks.get(partition)
             if now != before:
@@ -74,7 +74,7 @@ class TurnInvariants:
             history = self._histories[partition] = topic.partitions[partition.index]
             history.opened(
                 partition.log.end_offset,
-                partition.leader.leader_epoch,
+                partition.role.leader_epoch,
                 power_cuts=self._context.virtual.machine.power_cuts,
             )
         return history
