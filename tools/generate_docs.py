@@ -149,7 +149,8 @@ def api_versions_page() -> Iterator[str]:
     yield ""
     yield "What a broker answers to an ApiVersions request. A version is listed only when its semantics are served,"
     yield "with one exception that clients need: Produce is listed from 0, although record formats older than v2 are"
-    yield "refused, because older librdkafka ties compression to it."
+    yield "refused, because older librdkafka ties compression to it. InitProducerId 6 is not served: it begins"
+    yield "two-phase commits (KIP-939), which Kafka 4.3 does not offer either (its version 6 is marked as unstable)."
     yield ""
     rows = sorted((api.key.value, api.key.name, api.min_version, api.max_version, api.module) for api in SERVED)
     yield from table(

@@ -75,7 +75,7 @@ _HEADRACE = (
     row("headrace.scan.held.bytes.max", LONG, 16 << 30, "The maximum size of deleted segments that are kept for running scans; above it, the scan that holds most loses its files.", low=0, scope=CLUSTER),
     row("headrace.scrub.interval.ms", LONG, 7 * DAY_MS, "The interval at which every closed segment is read and verified; 0 disables it.", low=0, scope=CLUSTER),
     row("headrace.scrub.bytes.per.second", LONG, 8 << 20, "The maximum rate at which closed segments are verified.", low=1 << 10, scope=CLUSTER),
-    row("headrace.unclean.tail.bytes.max", LONG, 64 << 20, "The maximum size of the log after the recovery point of a partition, which is scanned after a crash.", low=1 << 20),
+    row("headrace.unclean.tail.bytes.max", LONG, 64 << 20, "A flush starts when half of this size of a partition is not synced. It keeps the scan after a crash short; records that arrive during the flush come on top.", low=1 << 20),
     row("headrace.preallocate.bytes", LONG, 16 << 20, "The disk space that is preallocated ahead of the end of a busy segment; 0 preallocates nothing.", low=0, high=64 << 20),
     row("headrace.open.files.max", INT, 4_096, "The maximum number of open log files.", low=16),
     row("headrace.topics.max", INT, 100_000, "The maximum number of topics in the cluster.", low=1),

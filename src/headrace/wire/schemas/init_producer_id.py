@@ -1,4 +1,7 @@
-"""InitProducerId: a producer id and epoch for idempotent and transactional producers."""
+"""InitProducerId: a producer id and epoch for idempotent and transactional producers.
+
+Version 6 belongs to two-phase commits (KIP-939). Kafka 4.3 marks it as unstable, and the broker does not serve it.
+"""
 
 from headrace.wire.schemas.notation import BOOL, INT16, INT32, INT64, STRING, field, request, response
 
