@@ -1,56 +1,21 @@
-"""The Network port on virtual connections, and the client's end of them for tests.
-
-The `Fabric` connects a world: it knows every listener and moves the bytes, a slice at a time. Each machine has a
-`VirtualNetwork` attached to it. Tests connect with `Fabric.connect` and hold a `VirtualClient`.
-"""
+"""The Network port on virtual connections: the socket calls of one machine on the fabric of its world."""
 
 import errno
-import os
-import zlib
 from collections import deque
 from collections.abc import Sequence
 
 from headrace.ports.disk import Buffer, Slice
 from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE, Listener, Token, Transport
+from headrace.sim.connections import VirtualEndpoint, os_error
 from headrace.sim.disk import VirtualDisk
 from headrace.sim.entropy import SeededEntropy
-from headrace.sim.streams import WHOLE_EIGHTHS, Stream
-from headrace.sim.trace import Trace
+from headrace.sim.fabric import Fabric
 
-BACKLOG_CONNECTIONS_MAX = 128
 FIRST_TOKEN = 1
-FIRST_FREE_PORT = 40_000
-LOOPBACK = "127.0.0.1"
-"""The host that clients connect from unless a test names another."""
 MORE_FLAG = 0x8000
 SHORT_SENDS_ONE_IN = 4
-TO_THE_LISTENER = ">"
 EVENTS_MAX = 64
 """Events that one poll returns; the others are still ready at the next."""
-
-
-def _error(code: int) -> OSError:
-    return OSError(code, os.strerror(code))
-
-
-class VirtualEndpoint:
-    """One side of a connection: the stream it reads and the stream it writes."""
-
-    __slots__ = ("incoming", "name", "outgoing")
-
-    def __init__(self, name: str, incoming: Stream, outgoing: Stream) -> None:
-        self.name = name
-        self.incoming = incoming
-        self.outgoing = outgoing
-
-    def reset(self) -> None:
-        self.incoming.reset()
-        self.outgoing.reset()
-
-    def leave(self) -> None:
-        """Close this side: sent bytes still arrive; bytes from the other side cause a reset."""
-        self.outgoing.finished = True
-        self.incoming.reset()
 
 
 class VirtualTransport:
@@ -66,12 +31,12 @@ class VirtualTransport:
         self._open = True
 
     def recv_into(self, buffer: memoryview, /) -> int:
-        incoming = self._living().incoming
+        incoming = self._connected().incoming
         if incoming.is_reset:
-            raise _error(errno.ECONNRESET)
+            raise os_error(errno.ECONNRESET)
         content = incoming.take(len(buffer))
         if not content and not incoming.at_end():
-            raise _error(errno.EAGAIN)
+            raise os_error(errno.EAGAIN)
         buffer[: len(content)] = content
         return len(content)
 
@@ -97,27 +62,33 @@ class VirtualTransport:
             self._endpoint.leave()
 
     def ready(self, *, hangup: bool = False) -> int:
-        """Return the readiness. A closed peer shows as the end of the stream; only a reset is BROKEN before a send has
-        failed.
+        """Return the readiness. A closed peer shows as the end of the stream; only a reset or a failed handshake is
+        BROKEN before a send has failed.
         """
-        incoming, outgoing = self._endpoint.incoming, self._endpoint.outgoing
+        endpoint = self._endpoint
+        if not endpoint.is_connected:
+            return READABLE | WRITABLE | BROKEN if endpoint.failure else 0
+        incoming, outgoing = endpoint.incoming, endpoint.outgoing
         if incoming.is_reset or (hangup and incoming.end_is_here()):
             return READABLE | WRITABLE | BROKEN
         events = READABLE if incoming.waiting() or incoming.at_end() else 0
         return events | (WRITABLE if outgoing.is_reset or outgoing.room() > 0 else 0)
 
-    def _living(self) -> VirtualEndpoint:
+    def _connected(self) -> VirtualEndpoint:
+        endpoint = self._endpoint
         if not self._open:
-            raise _error(errno.EBADF)
-        return self._endpoint
+            raise os_error(errno.EBADF)
+        if not endpoint.is_connected:
+            raise os_error(endpoint.failure or errno.EAGAIN)
+        return endpoint
 
     def _taken_length(self, length: int) -> int:
-        outgoing = self._living().outgoing
+        outgoing = self._connected().outgoing
         if outgoing.is_reset:
-            raise _error(errno.EPIPE)
+            raise os_error(errno.EPIPE)
         room = outgoing.room()
         if room <= 0:
-            raise _error(errno.EAGAIN)
+            raise os_error(errno.EAGAIN)
         length = min(length, room)
         if length > 1 and self._entropy.one_in(SHORT_SENDS_ONE_IN):
             return 1 + self._entropy.below(length - 1)
@@ -125,11 +96,12 @@ class VirtualTransport:
 
 
 class VirtualListener:
-    __slots__ = ("_network", "backlog", "host", "port", "token")
+    __slots__ = ("_network", "backlog", "host", "machine", "port", "token")
 
     def __init__(self, network: "VirtualNetwork", token: Token, host: str, port: int) -> None:
         self._network = network
         self.token = token
+        self.machine = network.host
         self.host = host
         self.port = port
         self.backlog: deque[VirtualEndpoint] = deque()
@@ -145,118 +117,14 @@ class VirtualListener:
             endpoint.reset()
         self.backlog.clear()
 
+    def vanish(self) -> None:
+        """Lose the waiting connections with the power of the machine."""
+        for endpoint in self.backlog:
+            _lose(endpoint)
+        self.backlog.clear()
+
     def ready(self, *, hangup: bool = False) -> int:
         return READABLE if self.backlog else 0
-
-
-class VirtualClient:
-    """A test's end of a connection: no window, no blocking, and everything that arrived in `received`."""
-
-    __slots__ = ("_endpoint", "received")
-
-    def __init__(self, endpoint: VirtualEndpoint) -> None:
-        self._endpoint = endpoint
-        self.received = bytearray()
-
-    def send(self, payload: bytes) -> None:
-        if self._endpoint.outgoing.is_reset:
-            raise _error(errno.EPIPE)
-        self._endpoint.outgoing.put(payload)
-
-    def has_unread(self) -> bool:
-        """Return whether anything has arrived that was not received yet."""
-        return self._endpoint.incoming.waiting() > 0
-
-    def receive(self) -> bytearray:
-        """Move what has arrived into `received` and return it all."""
-        incoming = self._endpoint.incoming
-        self.received += incoming.take(incoming.waiting())
-        return self.received
-
-    def is_closed(self) -> bool:
-        """Return whether the node has closed or reset the connection and all its bytes were received."""
-        incoming = self._endpoint.incoming
-        return incoming.is_reset or incoming.at_end()
-
-    def stall(self, *, sending: bool = False, receiving: bool = False) -> None:
-        """Hold back the bytes of the named directions from now on; no argument releases both."""
-        self._endpoint.outgoing.stalled = sending
-        self._endpoint.incoming.stalled = receiving
-
-    def finish(self) -> None:
-        """Send no more, but continue to read (half-close)."""
-        self._endpoint.outgoing.finished = True
-
-    def is_within_a_frame(self) -> bool:
-        """Return whether the node has received the beginning, but not the end, of bytes that were sent at once."""
-        return self._endpoint.outgoing.is_within_a_frame()
-
-    def close(self) -> None:
-        self._endpoint.leave()
-
-    def reset(self) -> None:
-        self._endpoint.reset()
-
-
-class Fabric:
-    def __init__(self, entropy: SeededEntropy, trace: Trace) -> None:
-        self._entropy = entropy
-        self.trace = trace
-        self.whole_eighths = WHOLE_EIGHTHS
-        """The number out of eight deliveries that are not sliced."""
-        self._listeners: dict[tuple[str, int], VirtualListener] = {}
-        self._streams: list[tuple[str, Stream]] = []
-        self._connections = 0
-        self._next_port = FIRST_FREE_PORT
-
-    def free_port(self) -> int:
-        self._next_port += 1
-        return self._next_port
-
-    def add(self, listener: VirtualListener) -> None:
-        key = (listener.host, listener.port)
-        if key in self._listeners:
-            raise _error(errno.EADDRINUSE)
-        self._listeners[key] = listener
-
-    def remove(self, listener: VirtualListener) -> None:
-        """Remove a listener. This may be called twice; by then the address may belong to another listener."""
-        key = (listener.host, listener.port)
-        if self._listeners.get(key) is listener:
-            del self._listeners[key]
-        listener.reset()
-
-    def connect(self, host: str, port: int, *, from_host: str = LOOPBACK) -> VirtualClient:
-        return VirtualClient(self.join(host, port, from_host=from_host))
-
-    def join(self, host: str, port: int, *, from_host: str = LOOPBACK) -> VirtualEndpoint:
-        """Return the calling side of a new connection; the other side waits in the listener's backlog."""
-        listener = self._listeners.get((host, port))
-        if listener is None or len(listener.backlog) >= BACKLOG_CONNECTIONS_MAX:
-            raise _error(errno.ECONNREFUSED)
-        number = self._connections
-        self._connections += 1
-        there, back = Stream(), Stream()
-        self._streams += [(f"{number}{TO_THE_LISTENER}", there), (f"{number}<", back)]
-        listener.backlog.append(VirtualEndpoint(f"{from_host}:{number}", there, back))
-        self.trace.record(f"network connect {number} {host}:{port}")
-        return VirtualEndpoint(f"{host}:{port}", back, there)
-
-    def deliver(self) -> None:
-        """Move a drawn slice of every stream that has bytes in flight."""
-        some_ended = False
-        for name, stream in self._streams:
-            if not stream.on_the_way:  # most of them, most of the time
-                some_ended = some_ended or stream.finished
-            elif delivered := stream.deliver(self._entropy, self.whole_eighths):
-                self.trace.record(f"network {name} {len(delivered)} {zlib.crc32(delivered):08x}")
-                if name[-1] == TO_THE_LISTENER and stream.is_within_a_frame():
-                    self.trace.count_fault("frame cut in the middle")
-        if some_ended:
-            self._streams = [(name, stream) for name, stream in self._streams if not stream.at_end()]
-
-    def is_moving(self) -> bool:
-        return any(stream.is_moving() for _, stream in self._streams)
 
 
 class VirtualNetwork:
@@ -264,8 +132,10 @@ class VirtualNetwork:
 
     more = MORE_FLAG
 
-    def __init__(self, fabric: Fabric, disk: VirtualDisk, entropy: SeededEntropy) -> None:
+    def __init__(self, fabric: Fabric, disk: VirtualDisk, entropy: SeededEntropy, *, host: str) -> None:
         self._fabric = fabric
+        self.host = host
+        """The name of the machine, under which others reach it."""
         self.disk = disk
         self.entropy = entropy
         self._sources: dict[int, VirtualListener | VirtualTransport] = {}
@@ -281,11 +151,11 @@ class VirtualNetwork:
         return [listener]
 
     def connect(self, host: str, port: int) -> Transport:
-        return self._transport(self._fabric.join(host, port))
+        return self._transport(self._fabric.begin(host, port, from_host=self.host))
 
     def watch(self, token: Token, interest: int) -> None:
         if token not in self._sources:
-            raise _error(errno.EBADF)
+            raise os_error(errno.EBADF)
         self._interests[token] = interest
 
     def forget(self, token: Token) -> None:
@@ -322,10 +192,13 @@ class VirtualNetwork:
 
     def lose_power(self) -> None:
         """End the whole machine with all its connections: bytes in flight are lost."""
-        self.kill()
+        for source in self._sources.values():
+            if isinstance(source, VirtualListener):
+                source.vanish()
         for endpoint in self._endpoints:
-            endpoint.reset()
+            _lose(endpoint)
         self._endpoints.clear()
+        self.kill()
 
     def fail_accepts(self, code: int, times: int = 1) -> None:
         self._accept_failures.extend([code] * times)
@@ -335,7 +208,7 @@ class VirtualNetwork:
             return None
         if self._accept_failures:
             self._fabric.trace.count_fault("accept refused")
-            raise _error(self._accept_failures.popleft())
+            raise os_error(self._accept_failures.popleft())
         return self._transport(listener.backlog.popleft())
 
     def close_listener(self, listener: VirtualListener) -> None:
@@ -356,3 +229,11 @@ class VirtualNetwork:
         token = Token(self._next_token)
         self._next_token += 1
         return token
+
+
+def _lose(endpoint: VirtualEndpoint) -> None:
+    """Lose this side of a connection: another machine is not notified, a client is."""
+    if endpoint.between_machines:
+        endpoint.vanish()
+    else:
+        endpoint.reset()

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from headrace.sim.clock import VirtualClock, VirtualTime
+from headrace.sim.connections import VirtualClient
 from headrace.sim.disk import CAPACITY_BYTES, VirtualDisk
 from headrace.sim.entropy import SeededEntropy
-from headrace.sim.network import LOOPBACK, Fabric, VirtualClient, VirtualNetwork
+from headrace.sim.fabric import LOOPBACK, Fabric
+from headrace.sim.network import VirtualNetwork
 from headrace.sim.spawner import VirtualSpawner
 from headrace.sim.trace import Trace
 
@@ -53,11 +55,12 @@ class VirtualMachine:
         self._end = self.cut_power
         self._networks: list[VirtualNetwork] = []
         """Networks of every process so far: bytes that a killed one has sent may still be in flight."""
+        world.fabric.set_power(name, is_on=True)
         self._plug_in()
 
     def _plug_in(self) -> None:
         boot = self.entropy.branch(f"boot {self.boots}")
-        self.network = VirtualNetwork(self._world.fabric, self.disk, boot.branch("network"))
+        self.network = VirtualNetwork(self._world.fabric, self.disk, boot.branch("network"), host=self.name)
         self._networks.append(self.network)
         self.spawner = VirtualSpawner(
             boot.branch("spawner"), self._world.trace, now_ms=lambda: self.clock.monotonic_ms()
@@ -68,6 +71,7 @@ class VirtualMachine:
         assert self.node is None, f"{self.name} runs already"
         self.boots += 1
         self.cut_off = False
+        self._world.fabric.set_power(self.name, is_on=True)
         self._world.trace.record(f"machine {self.name} boot {self.boots}")
         node = start(self)
         self.node = node
@@ -113,6 +117,7 @@ class VirtualMachine:
         """Do as `kill`; the disk keeps only what was synced and what the seed lets through."""
         self.power_cuts += 1
         self._world.trace.record(f"machine {self.name} power cut")
+        self._world.fabric.set_power(self.name, is_on=False)
         self.spawner.kill()
         for network in self._networks:
             network.lose_power()
@@ -126,7 +131,7 @@ class World:
         self.entropy = SeededEntropy(seed)
         self.time = VirtualTime()
         self.trace = Trace()
-        self.fabric = Fabric(self.entropy.branch("fabric"), self.trace)
+        self.fabric = Fabric(self.time, self.entropy.branch("fabric"), self.trace)
         self.steps = 0
         self.step_ms_max = STEP_MS_MAX
         self._pace = self.entropy.branch("pace")
@@ -145,9 +150,15 @@ class World:
         self.steps += 1
         self.time.advance(self._pace.below(self.step_ms_max + 1))
         self.fabric.deliver()
-        for machine in self._machines:
+        for machine in self._in_drawn_order():
             if machine.node is not None and machine.paused_until_ms <= self.time.now_ms:
                 machine.run(functools.partial(machine.node.turn, 0.0))
+
+    def _in_drawn_order(self) -> list[VirtualMachine]:
+        """Return the machines beginning at a drawn one; the order of their turns is not the same in every step."""
+        machines = self._machines
+        first = self._pace.below(len(machines)) if len(machines) > 1 else 0
+        return machines[first:] + machines[:first]
 
     def run_until(self, reached: Callable[[], bool], limit_steps: int = STEPS_MAX) -> None:
         for _ in range(limit_steps):

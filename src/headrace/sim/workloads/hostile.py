@@ -1,9 +1,9 @@
 """Peers that send what no client sends: noise, wrong lengths, damaged batches, and endless requests."""
 
 from headrace.sim.checkers.history import PartitionHistory
+from headrace.sim.connections import VirtualClient
 from headrace.sim.context import RunContext
 from headrace.sim.entropy import SeededEntropy
-from headrace.sim.network import VirtualClient
 from headrace.sim.node import HOST, PORT
 from headrace.sim.workloads import requests
 from headrace.wire import frames
