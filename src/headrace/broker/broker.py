@@ -19,6 +19,7 @@ from headrace.broker.partitions.fetch_sessions import FetchSessions
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.scan_leases import ScanLeases
 from headrace.broker.partitions.table import PartitionTable
+from headrace.broker.peers.requests import NoPeers, PeerRequests
 from headrace.broker.produce.stages import ProduceStages
 from headrace.broker.timers import Timers
 from headrace.broker.topic_metadata import TopicFragments
@@ -48,6 +49,7 @@ class Broker:
         timers: Timers,
         metrics: Metrics,
         logger: NodeLogger,
+        peers: PeerRequests | None = None,
     ) -> None:
         self.config = config
         self.clock = ports.clock
@@ -61,6 +63,8 @@ class Broker:
         self.cluster_id = cluster_id
         self.node_id = NodeId(config.node_id)
         self.controller = controller
+        self.peers = peers or NoPeers(timers)
+        """The other nodes of the cluster."""
         self.partitions = partitions
         self._files = files
         self.timers = timers

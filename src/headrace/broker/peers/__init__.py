@@ -1,0 +1,1 @@
+"""Links to the other nodes of the cluster, and the requests that travel on them."""
