@@ -77,6 +77,14 @@ class ApiKey(IntEnum):
     SCAN_MANIFEST = 32_010
     SCAN_RELEASE = 32_011
 
+    # Between the nodes of a cluster.
+    AUTHENTICATE_PEER = 32_020
+    RAFT_MESSAGES = 32_021
+    FORWARD_REQUEST = 32_022
+    JOIN_CLUSTER = 32_024
+
+    CREATE_INVITATION = 32_026
+
 
 PRIVATE_FROM = 32_000
 """Keys from here on are Headrace's own."""
@@ -149,6 +157,11 @@ APIS: dict[int, Api] = {
     ApiKey.DESCRIBE_BATCHES: Api("describe_batches", 0, 0),
     ApiKey.SCAN_MANIFEST: Api("scan_manifest", 0, 0),
     ApiKey.SCAN_RELEASE: Api("scan_release", 0, 0),
+    ApiKey.AUTHENTICATE_PEER: Api("authenticate_peer", 0, 0),
+    ApiKey.RAFT_MESSAGES: Api("raft_messages", 0, 0),
+    ApiKey.FORWARD_REQUEST: Api("forward_request", 0, 0),
+    ApiKey.JOIN_CLUSTER: Api("join_cluster", 0, 0),
+    ApiKey.CREATE_INVITATION: Api("create_invitation", 0, 0),
 }
 
 

@@ -1,0 +1,1 @@
+"""Decisions about the peers of a node: the handshake of their connections, and invitations to join a cluster."""
