@@ -458,6 +458,37 @@ class SlowClock:
         return self._clock.wall_ms()
 
 
+def time_is_up(broker, monkeypatch):
+    """Let every turn have time for one request of a connection only."""
+    monkeypatch.setattr(broker.node.loop.receiver, "_monotonic_ms", lambda: float("inf"))
+
+
+def test_pipelined_requests_leave_time_for_others_in_every_turn(monkeypatch):
+    broker = VirtualBroker()
+    busy, other = broker.client(), broker.client()
+    broker.steps()
+    time_is_up(broker, monkeypatch)
+    asked = [busy.send(ApiKey.API_VERSIONS, 0, api_versions.ApiVersionsRequest()) for _ in range(20)]
+    broker.steps(2)
+    number = other.send(ApiKey.METADATA, 12, metadata.MetadataRequest(topics=[]))
+    other.wait(number)
+    assert not busy.has_answer(asked[-1])
+    busy.wait(asked[-1])
+    assert broker.metrics.requests[ApiKey.API_VERSIONS] == 20
+
+
+def test_pipelined_requests_before_the_end_of_the_stream_are_carried_out_in_later_turns(monkeypatch):
+    broker = VirtualBroker().with_topic("t")
+    client = broker.client()
+    time_is_up(broker, monkeypatch)
+    values = [b"%d" % number for number in range(10)]
+    for value in values:
+        client.send_produce("t", 0, client.batch(value), acks=0)
+    client.connection.finish()
+    broker.run_until(lambda: connections(broker) == 0)
+    assert broker.client().read_all("t") == values
+
+
 def test_a_turn_with_too_many_ready_connections_leaves_some_to_the_next(monkeypatch):
     broker = VirtualBroker()
     clients = [broker.client() for _ in range(60)]

@@ -17,6 +17,7 @@ from headrace.model.limits import (
     RECEIVE_ARENA_BYTES,
     RECEIVE_ONCE_BYTES,
     REQUESTS_IN_FLIGHT_MAX,
+    TURN_WORK_MS_MAX,
 )
 from headrace.wire.errors import ProtocolError
 from tests.broker.transports import ScriptedTransport, connection, frame
@@ -33,6 +34,8 @@ class Receiving:
         self.frames = []
         self.gave_way = []
         self.answered = True
+        self.time_ms = 0.0
+        self.frame_takes_ms = 0.0
         self._views = []
         self.receiver = Receiver(
             frame_bytes_max=FRAME_BYTES_MAX,
@@ -42,6 +45,7 @@ class Receiving:
             handle_repeat=lambda sender, view, position, end: 0,
             check_large_frame=lambda sender, size, first: True,
             evict=self._evict,
+            monotonic_ms=lambda: self.time_ms,
         )
 
     def _evict(self, sender):
@@ -51,6 +55,7 @@ class Receiving:
 
     def _handle(self, sender, view, start, end):
         self._views.append((sender, view[start:end], bytes(view[start:end])))
+        self.time_ms += self.frame_takes_ms
         if not self.answered:
             sender.answers.append(Answer(sender, None, 1))
 
@@ -184,6 +189,35 @@ def test_one_peer_is_given_a_share_of_the_turn():
     receiving, sender = Receiving(), connection()
     sender.transport.incoming += frame(b"a" * 1000) * 2000
     assert receiving.receiver.receive(sender) == RECEIVE_ONCE_BYTES
+
+
+def test_pipelined_frames_that_take_long_wait_for_the_next_turn():
+    receiving, sender = Receiving(), connection()
+    receiving.frame_takes_ms = TURN_WORK_MS_MAX / 2
+    whole = contents(8, 50, 9, 8, 20)
+    sender.transport.incoming += b"".join(map(frame, whole))
+    receiving.receiver.receive(sender)
+    turns = []
+    while True:
+        turns.append(len(receiving._views))
+        receiving.end_turn()
+        put_off = receiving.receiver.take_put_off()
+        if not put_off:
+            break
+        assert put_off == [sender]
+        receiving.receiver.now_ms = receiving.time_ms
+        assert receiving.receiver.resume(sender)
+    assert turns == [2, 2, 1]
+    assert receiving.contents(sender) == whole
+    assert sender.rest is None
+
+
+def test_a_frame_that_takes_long_puts_nothing_off_when_it_is_the_only_one():
+    receiving, sender = Receiving(), connection()
+    receiving.frame_takes_ms = 10 * TURN_WORK_MS_MAX
+    receiving.feed(sender, frame(b"x" * 9))
+    assert receiving.contents(sender) == [b"x" * 9]
+    assert receiving.receiver.take_put_off() == []
 
 
 # Large frames

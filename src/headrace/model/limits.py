@@ -41,9 +41,7 @@ POOLED_BUFFERS_UNUSED_MS = 3_000
 """Interval at which the pool returns unused buffers to the system."""
 
 REQUESTS_IN_FLIGHT_MAX = 32
-"""Unanswered requests of one connection; above it the connection is not read until some are answered. It also limits
-how long a pipeline of requests can occupy one turn.
-"""
+"""Unanswered requests of one connection; above it the connection is not read until some are answered."""
 
 REQUEST_BYTES_MAX = 16 << 20
 """Bytes of a request that is read in full. A larger one is refused once 16 KiB of it have arrived: the broker answers
@@ -80,8 +78,8 @@ CONNECTIONS_ACCEPTED_PER_TURN_MAX = 16
 
 
 TURN_WORK_MS_MAX = 2.0
-"""Time that a turn spends on ready connections and on continued work; the rest waits for the next turn, where it comes
-first. At least one of each is always done.
+"""Time that a turn spends on ready connections, on the pipelined requests of one connection and on continued work; the
+rest waits for the next turn, where it comes first. At least one of each is always done.
 """
 
 EVENTS_BETWEEN_LOOKS = 4

@@ -103,6 +103,7 @@ class Connection:
         "principal",
         "produce_shape_bytes",
         "produce_shapes",
+        "put_off",
         "request_at",
         "rest",
         "starved",
@@ -131,6 +132,8 @@ class Connection:
         self.starved = False
         # Bytes received of an incomplete frame: of a small one in `rest`, of a large one in its own `frame`.
         self.rest: bytes | None = None
+        self.put_off = False
+        """True if `rest` holds complete frames that the last turn had no time for."""
         self.frame: memoryview | None = None
         self.frame_size = 0
         self.frame_received = 0

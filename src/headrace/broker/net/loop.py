@@ -92,6 +92,7 @@ class Loop:
             handle_repeat=handle_repeat,
             check_large_frame=check_large_frame,
             evict=self._evict,
+            monotonic_ms=clock.monotonic_ms,
         )
         self._sender = Sender(disk, more_flag=network.more)
         self._listeners: dict[int, Listener] = {}
@@ -109,7 +110,7 @@ class Loop:
         """Time until which large responses are sent in pieces, because other clients are served."""
         self._ready = Ready()
         self._unread: list[Connection] = []
-        """Connections that may be read again and still hold frames received before they were paused."""
+        """Connections that may be read and still hold frames received before they were paused or put off."""
         self._now_ms = clock.monotonic_ms()
         timers.after(CONNECTION_CHECK_INTERVAL_MS, self._check_connections)
         timers.after(POOLED_BUFFERS_UNUSED_MS, self._trim_buffers)
@@ -157,6 +158,7 @@ class Loop:
             self._handle_many(events)
         if self._unread:
             self._read_again()
+        self._unread += self.receiver.take_put_off()
         self._guarded(self._spawner.run_completions)
         self._guarded(lambda: self._timers.run_due(began_ms, began_ms + TURN_WORK_MS_MAX))
         self._end_turn()
@@ -241,15 +243,15 @@ class Loop:
         self._choose_interest(connection)
 
     def _read_again(self) -> None:
-        """Handle frames that were received before their connection had too many outstanding requests."""
+        """Handle frames that were received before their connection was paused, or before a turn took too long."""
         waiting, self._unread = self._unread, []
         until_ms = self._now_ms + TURN_WORK_MS_MAX
         for index, connection in enumerate(waiting):
             if index and self._clock.monotonic_ms() >= until_ms:
                 self._unread[:0] = waiting[index:]
                 return
-            if connection.closed:
-                continue
+            if connection.closed or connection.interest != READABLE:
+                continue  # `_choose_interest` adds it again
             try:
                 if not self.receiver.resume(connection):
                     self._unread.append(connection)

@@ -20,6 +20,7 @@ from headrace.model.limits import (
     RECEIVE_ARENA_BYTES,
     RECEIVE_ONCE_BYTES,
     REQUESTS_IN_FLIGHT_MAX,
+    TURN_WORK_MS_MAX,
     WAITING_FRAMES_PER_TURN,
 )
 from headrace.wire.apis import ApiKey
@@ -57,6 +58,7 @@ class Receiver:
         handle_repeat: HandleRepeat,
         check_large_frame: CheckLargeFrame,
         evict: Evict,
+        monotonic_ms: Callable[[], float],
     ) -> None:
         self._frame_bytes_max = frame_bytes_max
         self._held_bytes_max = held_bytes_max
@@ -74,6 +76,8 @@ class Receiver:
         self._moves_seen = 0
         self.now_ms = 0.0
         """The time at the beginning of this turn."""
+        self._monotonic_ms = monotonic_ms
+        self._put_off: list[Connection] = []
 
     def end_turn(self) -> None:
         """Reuse the arena and the large buffers, because the writes of the turn are done."""
@@ -98,10 +102,11 @@ class Receiver:
         # A slice beyond the end of the arena ends with it.
         received = connection.transport.recv_into(self._arena[position : position + RECEIVE_ONCE_BYTES])
         if received == 0:
-            return -1
+            return 0 if connection.put_off else -1  # the stream ends after the requests that it holds
         if rest is not None:
             self._arena[start:position] = rest
             connection.rest = None
+            connection.put_off = False
         self._used = end = position + received
         if connection.produce_shapes and not connection.answers and self._tries_repeats:
             # HOT: a client that has one request in flight
@@ -123,9 +128,17 @@ class Receiver:
             return False
         self._arena[start:end] = rest
         connection.rest = None
+        connection.put_off = False
         self._used = end
         self._handle_whole_frames(connection, start, end)
         return True
+
+    def take_put_off(self) -> list[Connection]:
+        """Return the connections whose frames, received in full, wait for the next turn because this one took long."""
+        if not self._put_off:
+            return self._put_off
+        put_off, self._put_off = self._put_off, []
+        return put_off
 
     def discard(self, connection: Connection) -> None:
         """Drop the unfinished frame of a connection that is closed."""
@@ -193,6 +206,10 @@ class Receiver:
             position = frame_end
             if connection.closing:
                 return
+            if position < end and self._monotonic_ms() >= self.now_ms + TURN_WORK_MS_MAX:
+                connection.put_off = True
+                self._put_off.append(connection)
+                break
         if position < end:
             connection.rest = bytes(arena[position:end])
 
