@@ -5,13 +5,14 @@ and a quarter of the runs have only few.
 """
 
 import errno
-from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from headrace.sim.context import RunContext
 from headrace.sim.entropy import SeededEntropy
+from headrace.sim.machine_faults import MachineFaults
 from headrace.sim.operator import Operator
+from headrace.sim.schedule import Schedule
 from headrace.sim.spawner import LATER_ANSWERS, OTHER_WORK
 from headrace.sim.streams import WHOLE_EIGHTHS
 from headrace.sim.workloads.canary import SERVED_MEANWHILE
@@ -20,22 +21,8 @@ from headrace.sim.workloads.hostile import HostilePeers
 
 CALM_ONE_IN = 4
 PRESENT_PERCENT, PRESENT_PERCENT_WHEN_CALM = 55, 15
-DISK_CALLS_MAX, DISK_CALLS_OF_A_START_MAX = 150, 80
-ARMED_MS_MAX = 2_000
 STALL_MS_MAX = 4_000
-PAUSE_MS_MAX = 15_000
-LONG_PAUSE_MS = 60_000
-LONG_PAUSE_ONE_IN = 12
-WALL_JUMP_MS_MAX = 3_600_000
-LONG_WALL_JUMP_MS_MAX = 30 * 24 * 3_600_000
-"""Longer than producer ids, transactional ids and owners are remembered."""
-LONG_WALL_JUMP_ONE_IN = 2
-DRIFT_RATES = (0.5, 0.9, 1.1, 2.0)
-DRIFT_MS_MAX = 8_000
-REPAIR_MS_MIN, REPAIR_MS_MAX = 1_000, 6_000
-FULL_DISK_FREE_BYTES_MAX = 20_000
 SELDOM_SLICED_EIGHTHS = 6
-FAILING_PATHS = ("__cluster_metadata", "checkpoint", "")
 MANDATORY_CUT_SHARE = (2, 7)
 """Between these tenths of a run the power is cut at least once, and again until a cut tore something."""
 
@@ -130,9 +117,8 @@ class Nemesis:
         self._entropy = entropy
         self._machine = context.virtual.machine
         self._hostile = HostilePeers(context, entropy.branch("hostile"))
-        self._later: list[tuple[float, int, Callable[[], None]]] = []
-        self._sequence = 0
-        self._capacity_bytes = self._machine.disk.capacity_bytes
+        self._schedule = Schedule(context.world.time)
+        self._faults = MachineFaults(context, operator, entropy, self._schedule, with_power_cuts=with_power_cuts)
         self._healed = False
         self._rates: dict[str, float] = {}
         self._habits: dict[str, int] = {}
@@ -156,29 +142,23 @@ class Nemesis:
 
     def _plan_mandatory_cut(self, duration_ms: float) -> None:
         earliest, latest = (duration_ms * tenths / 10 for tenths in MANDATORY_CUT_SHARE)
-        self._after(earliest + self._entropy.below(max(1, int(latest - earliest))), self._mandatory_cut)
+        self._schedule.after(earliest + self._entropy.below(max(1, int(latest - earliest))), self._mandatory_cut)
 
     def _mandatory_cut(self) -> None:
         if not self._with_power_cuts:
-            self._end(power=False)
+            self._faults.end(power=False)
         elif not self._context.world.trace.met[self._torn]:
             self._operator.cut_power()
-            self._after(2_000 + self._entropy.below(3_000), self._mandatory_cut)
+            self._schedule.after(2_000 + self._entropy.below(3_000), self._mandatory_cut)
 
     # Time
 
-    def _after(self, delay_ms: float, call: Callable[[], None]) -> None:
-        self._sequence += 1
-        heappush(self._later, (self._context.world.time.now_ms + delay_ms, self._sequence, call))
-
     def _plan_strike(self, name: str) -> None:
         """Draw uniformly up to twice the mean: bounded, so that a rare fault still happens within a run."""
-        self._after(self._entropy.below(max(1, int(2 * self._rates[name]))), lambda: self._strike(name))
+        self._schedule.after(self._entropy.below(max(1, int(2 * self._rates[name]))), lambda: self._strike(name))
 
     def step(self) -> None:
-        now_ms = self._context.world.time.now_ms
-        while self._later and self._later[0][0] <= now_ms:
-            heappop(self._later)[2]()
+        self._schedule.run_due()
         self._hostile.step()
 
     def _strike(self, name: str) -> None:
@@ -186,8 +166,8 @@ class Nemesis:
             return
         self._context.world.trace.record(f"nemesis {name}")
         {
-            "kill": lambda: self._end(power=False),
-            "power": lambda: self._end(power=self._with_power_cuts),
+            "kill": lambda: self._faults.end(power=False),
+            "power": lambda: self._faults.end(power=True),
             "stop": self._operator.begin_stop,
             "reset": self._reset,
             "stall": lambda: self._stall("stream stalled", sending=True),
@@ -195,50 +175,25 @@ class Nemesis:
             "half-close": self._half_close,
             "accept": lambda: self._machine.network.fail_accepts(errno.EMFILE, 1 + self._entropy.below(3)),
             "hostile": self._hostile.attack,
-            "EIO on write_vector": lambda: self._fail_disk("write_vector"),
-            "EIO on data_sync": lambda: self._fail_disk("data_sync"),
-            "EIO on rename": lambda: self._fail_disk("rename"),
-            "disk full": self._fill_disk,
-            "jump": self._jump,
-            "drift": self._drift,
-            "pause": self._pause,
+            "EIO on write_vector": lambda: self._faults.fail_disk("write_vector"),
+            "EIO on data_sync": lambda: self._faults.fail_disk("data_sync"),
+            "EIO on rename": lambda: self._faults.fail_disk("rename"),
+            "disk full": self._faults.fill_disk,
+            "jump": self._faults.jump,
+            "drift": self._faults.drift,
+            "pause": self._faults.pause,
         }[name]()
         self._plan_strike(name)
 
-    # Kills and power cuts
-
-    def _end(self, *, power: bool) -> None:
-        """End the process at once, or at a disk call soon; if no process runs, only the power can be cut."""
-        if self._context.virtual.node is None:
-            if power:
-                self._operator.cut_power()
-            return
-        if self._entropy.below(2):
-            self._end_now(power=power)
-            return
-        self._machine.cut_off_after(self._entropy.below(DISK_CALLS_MAX), power=power)
-        boots = self._machine.boots
-
-        def insist() -> None:
-            if self._machine.boots == boots and self._context.virtual.node is not None:
-                self._end_now(power=power)
-
-        self._after(ARMED_MS_MAX, insist)
-
-    def _end_now(self, *, power: bool) -> None:
-        if power:
-            self._operator.cut_power()
-        else:
-            self._operator.kill()
+    # Starts
 
     def _before_start(self) -> None:
-        self._context.disk_trouble = self._disk_is_failing()
+        self._context.disk_trouble = self._faults.disk_is_failing()
         if self._healed:
             return
         self._apply_habits()
         if "cut starts" in self._habits and self._entropy.one_in(self._habits["cut starts"] // 2):
-            power = self._entropy.below(2) == 0 and self._with_power_cuts
-            self._machine.cut_off_after(self._entropy.below(DISK_CALLS_OF_A_START_MAX), power=power)
+            self._faults.end_the_next_start()
 
     def _apply_habits(self) -> None:
         """Apply the habits. Helper threads and network are new with every start; the disk stays."""
@@ -273,7 +228,7 @@ class Nemesis:
         wire = client.connection.wire
         wire.stall(sending=sending, receiving=receiving)
         self._context.world.trace.count_fault(fault)
-        self._after(self._entropy.below(STALL_MS_MAX), wire.stall)
+        self._schedule.after(self._entropy.below(STALL_MS_MAX), wire.stall)
 
     def _half_close(self) -> None:
         client = self._victim()
@@ -282,82 +237,15 @@ class Nemesis:
             client.silent = True
             self._context.world.trace.count_fault("half-close")
 
-    # The disk
-
-    def _disk_is_failing(self) -> bool:
-        return self._machine.disk.faults.is_planned or self._machine.disk.capacity_bytes < self._capacity_bytes
-
-    def _fail_disk(self, operation: str) -> None:
-        targets = self._context.targets
-        paths = [f"{target}/" for target in targets] + list(FAILING_PATHS)
-        self._machine.disk.faults.fail(
-            operation,
-            path_contains=paths[self._entropy.below(len(paths))],
-            skip=self._entropy.below(3),
-            times=1 + self._entropy.below(3),
-        )
-        self._context.disk_trouble = True
-        self._after(REPAIR_MS_MIN + self._entropy.below(REPAIR_MS_MAX), self._repair_disk)
-
-    def _fill_disk(self) -> None:
-        disk = self._machine.disk
-        free_bytes = self._entropy.below(FULL_DISK_FREE_BYTES_MAX)
-        disk.capacity_bytes = self._capacity_bytes - disk.free_bytes("") + free_bytes
-        self._context.disk_trouble = True
-        self._after(REPAIR_MS_MIN + self._entropy.below(REPAIR_MS_MAX), self._repair_disk)
-
-    def _repair_disk(self) -> None:
-        """Repair the disk or free space, and restart the node if a directory is offline."""
-        disk = self._machine.disk
-        disk.faults.heal()
-        disk.capacity_bytes = self._capacity_bytes
-        node = self._context.virtual.node
-        if node is None or node.failed or not node.ready:
-            return
-        if any(partition.offline for partition in node.broker.partitions) or disk.faults.raised:
-            disk.faults.raised.clear()
-            if self._entropy.below(2):
-                self._operator.begin_stop()
-            else:
-                self._end_now(power=False)
-
-    # Clocks and scheduling
-
-    def _jump(self) -> None:
-        is_long = self._entropy.one_in(LONG_WALL_JUMP_ONE_IN)
-        most_ms = LONG_WALL_JUMP_MS_MAX if is_long else WALL_JUMP_MS_MAX
-        self._machine.clock.jump_wall(self._entropy.below(2 * most_ms) - most_ms)
-        self._context.world.trace.count_fault("wall clock jump")
-
-    def _drift(self) -> None:
-        clock = self._machine.clock
-        clock.drift_wall(DRIFT_RATES[self._entropy.below(len(DRIFT_RATES))])
-        self._context.world.trace.count_fault("wall clock drift")
-        self._after(self._entropy.below(DRIFT_MS_MAX), lambda: clock.drift_wall(1.0))
-
-    def _pause(self) -> None:
-        if self._context.virtual.node is not None:
-            pause_ms = LONG_PAUSE_MS if self._entropy.one_in(LONG_PAUSE_ONE_IN) else self._entropy.below(PAUSE_MS_MAX)
-            self._machine.paused_until_ms = self._context.world.time.now_ms + pause_ms
-            self._context.world.trace.count_fault("pause")
-
     # The end of all faults
 
     def heal(self) -> None:
         """End all faults; the node is restarted if a directory is offline or a helper thread was lost."""
         self._healed = True
-        self._later.clear()
-        machine, world = self._machine, self._context.world
-        world.trace.record("nemesis heals")
-        machine.paused_until_ms = 0.0
-        machine.disk.on_operation = None
-        machine.clock.drift_wall(1.0)
-        machine.disk.faults.short_writes_one_in = machine.disk.faults.cold_reads_one_in = 0
-        self._repair_disk()
+        self._schedule.clear()
+        self._context.world.trace.record("nemesis heals")
+        self._faults.heal()
         for client in self._clients:
             if client.connection is not None:
                 client.connection.wire.stall()
-        if self._context.virtual.node is not None and machine.spawner.lost:
-            self._operator.kill()
-        machine.spawner.heal()
-        self._context.virtual.messages.heal()
+        self._faults.heal_helpers()

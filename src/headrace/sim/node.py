@@ -21,9 +21,9 @@ SETTINGS = {
 class VirtualNode:
     """A world's machine and the node that runs on it from boot to boot."""
 
-    def __init__(self, world: World, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, world: World, settings: Mapping[str, str] | None = None, *, name: str = HOST) -> None:
         self.world = world
-        self.machine = world.machine()
+        self.machine = world.machine(name)
         self.config = BrokerConfig.from_texts({**SETTINGS, **(settings or {})})
         self.messages = Messages(self.machine.entropy.branch("messages"), world.trace)
 
@@ -77,7 +77,7 @@ class VirtualNode:
 
     def _say(self, lines: str) -> None:
         """Record only the first line: a traceback names folders, which differ between machines."""
-        self.world.trace.record(f"node says {lines.splitlines()[0]}")
+        self.world.trace.record(f"{self.machine.name} says {lines.splitlines()[0]}")
 
     # Stopping
 

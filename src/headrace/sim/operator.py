@@ -31,6 +31,8 @@ class Operator:
         self._ready_seen = False
         self.before_start: Callable[[], None] = lambda: None
         """Called when helper threads and network are new; may plan a kill during the start."""
+        self.may_start_late: Callable[[], bool] = lambda: False
+        """Return whether a start may wait for other nodes, which are not reachable."""
         self.restarts = 0
 
     @property
@@ -80,6 +82,8 @@ class Operator:
                 self._finish_stop(node)
         elif not node.ready and self._virtual.machine.paused_until_ms > self._now_ms:
             self._deadline_ms = self._virtual.machine.paused_until_ms + START_MS_MAX
+        elif not node.ready and self.may_start_late():
+            self._deadline_ms = self._now_ms + START_MS_MAX
         elif not node.ready and self._now_ms >= self._deadline_ms:
             self._give_up_starting()
 

@@ -98,6 +98,11 @@ class VirtualMachine:
             self.cut_off = True
             self._end()
 
+    def take_turn(self) -> None:
+        """Give the process one turn, if it runs and is not paused."""
+        if self.node is not None and self.paused_until_ms <= self._world.time.now_ms:
+            self.run(functools.partial(self.node.turn, 0.0))
+
     def stopped(self) -> None:
         """Note that the node has closed itself; the next boot gets new sockets and helper threads."""
         self.node = None
@@ -147,15 +152,14 @@ class World:
 
     def step(self) -> None:
         """Advance time a little, move some bytes, then give every running node one turn."""
+        for machine in self.begin_step():
+            machine.take_turn()
+
+    def begin_step(self) -> list[VirtualMachine]:
+        """Advance time and move bytes; return the machines in the order of their turns, which begins at a drawn one."""
         self.steps += 1
         self.time.advance(self._pace.below(self.step_ms_max + 1))
         self.fabric.deliver()
-        for machine in self._in_drawn_order():
-            if machine.node is not None and machine.paused_until_ms <= self.time.now_ms:
-                machine.run(functools.partial(machine.node.turn, 0.0))
-
-    def _in_drawn_order(self) -> list[VirtualMachine]:
-        """Return the machines beginning at a drawn one; the order of their turns is not the same in every step."""
         machines = self._machines
         first = self._pace.below(len(machines)) if len(machines) > 1 else 0
         return machines[first:] + machines[:first]
