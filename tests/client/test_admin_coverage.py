@@ -25,7 +25,6 @@ pytestmark = pytest.mark.process
 
 NOT_ASKED = {
     ApiKey.ALTER_CONFIGS: "replaces all configs at once; alter_configs asks IncrementalAlterConfigs",
-    ApiKey.DESCRIBE_CLUSTER: "says the same as Metadata, which every broker serves",
 }
 
 

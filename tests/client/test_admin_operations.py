@@ -15,6 +15,7 @@ from headrace.client.types import (
     NewTopic,
     OffsetAt,
     Outcome,
+    QuorumReplica,
     ResourceType,
 )
 from headrace.model.errors import ErrorCode
@@ -22,8 +23,10 @@ from headrace.model.ids import TopicPartition
 from headrace.wire.messages import (
     create_topics,
     delete_topics,
+    describe_cluster,
     describe_configs,
     describe_log_dirs,
+    describe_quorum,
     incremental_alter_configs,
     list_offsets,
     metadata,
@@ -255,3 +258,43 @@ def test_the_cluster_is_described() -> None:
     description = Script(described(nodes=(2, 1))).run(brokers.describe_cluster(Cluster()))
     assert [broker.node_id for broker in description.brokers] == [1, 2]
     assert (description.cluster_id, description.controller_id) == ("c", 1)
+
+
+def test_fenced_brokers_are_described_on_request() -> None:
+    found = tuple(
+        describe_cluster.DescribeClusterResponseBroker(broker_id=node, host="here", port=node, is_fenced=node == 2)
+        for node in (2, 1)
+    )
+    script = Script(describe_cluster.DescribeClusterResponse(cluster_id="c", controller_id=1, brokers=found))
+    description = script.run(brokers.describe_cluster(Cluster(), include_fenced=True))
+    assert [(broker.node_id, broker.is_fenced) for broker in description.brokers] == [(1, False), (2, True)]
+    assert script.calls[0].message.include_fenced_brokers
+
+
+def quorum_answer(**fields: Any) -> describe_quorum.DescribeQuorumResponse:
+    replica = describe_quorum.DescribeQuorumResponseReplica
+    partition = describe_quorum.DescribeQuorumResponsePartition(
+        leader_id=3,
+        leader_epoch=7,
+        high_watermark=90,
+        current_voters=(
+            replica(replica_id=3, log_end_offset=100),
+            replica(replica_id=1, log_end_offset=95, last_caught_up_timestamp=5),
+        ),
+        observers=(replica(replica_id=4, log_end_offset=-1),),
+    )
+    topic = describe_quorum.DescribeQuorumResponseTopic(topic_name="__cluster_metadata", partitions=(partition,))
+    return describe_quorum.DescribeQuorumResponse(topics=(topic,), **fields)
+
+
+def test_the_quorum_is_described_with_the_lag_of_each_replica() -> None:
+    described = Script(quorum_answer()).run(brokers.describe_quorum())
+    assert (described.leader, described.leader_epoch, described.high_watermark) == (3, 7, 90)
+    assert described.voters == (QuorumReplica(1, 95, 5, 5), QuorumReplica(3, 100, 0, None))
+    assert [(observer.node_id, observer.lag) for observer in described.observers] == [(4, 100)]
+
+
+def test_a_quorum_without_a_leader_is_an_error_with_the_message_of_the_broker() -> None:
+    lost = quorum_answer(error_code=ErrorCode.NOT_CONTROLLER, error_message="no active controller since noon")
+    with pytest.raises(BrokerError, match="no active controller since noon"):
+        Script(lost).run(brokers.describe_quorum())

@@ -76,6 +76,8 @@ class Broker(NamedTuple):
     host: str
     port: int
     rack: str | None = None
+    is_fenced: bool = False
+    """True for a registered broker that does not serve clients now; only such a description contains it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,28 @@ class ClusterDescription:
     cluster_id: str | None
     controller_id: int
     brokers: tuple[Broker, ...]
+
+
+class QuorumReplica(NamedTuple):
+    """A node that keeps the metadata log."""
+
+    node_id: int
+    log_end_offset: int
+    lag: int
+    """Entries that the leader has and this replica is not known to have."""
+    caught_up_ms: int | None
+    """When it last had everything that the leader has, in milliseconds of the epoch; None if it is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumDescription:
+    """The metadata quorum, as its leader, the active controller, sees it."""
+
+    leader: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumReplica, ...]
+    observers: tuple[QuorumReplica, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ from headrace.client.types import (
     Outcome,
     PartitionProducers,
     PreparedTransaction,
+    QuorumDescription,
     ResourceType,
     ScramCredential,
     ScramMechanism,
@@ -60,8 +61,14 @@ class Admin:
         """Return the counters since the client was created."""
         return self._session.links.counters()
 
-    async def cluster(self) -> ClusterDescription:
-        return await self._session.run(brokers.describe_cluster(self._session.cluster), self._timeout_ms)
+    async def cluster(self, *, include_fenced: bool = False) -> ClusterDescription:
+        """Describe the brokers that serve clients; with `include_fenced`, all that are registered."""
+        operation = brokers.describe_cluster(self._session.cluster, include_fenced=include_fenced)
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def quorum(self) -> QuorumDescription:
+        """Describe the metadata quorum: its leader, which is the active controller, its voters and observers."""
+        return await self._session.run(brokers.describe_quorum(), self._timeout_ms)
 
     async def topics(self, names: Sequence[str] | None = None) -> tuple[TopicDescription, ...]:
         """Describe all topics, or these; a topic that does not exist is returned with its error."""

@@ -27,6 +27,7 @@ from headrace.client.types import (
     Outcome,
     PartitionProducers,
     PreparedTransaction,
+    QuorumDescription,
     ResourceType,
     ScramCredential,
     ScramMechanism,
@@ -39,8 +40,14 @@ from headrace.model.ids import TopicPartition
 class Admin(BlockingClient):
     """Describes and changes a cluster. It sends nothing before the first call; every call ends by `timeout_ms`."""
 
-    def cluster(self) -> ClusterDescription:
-        return self._session.run(brokers.describe_cluster(self._session.cluster), self._timeout_ms)
+    def cluster(self, *, include_fenced: bool = False) -> ClusterDescription:
+        """Describe the brokers that serve clients; with `include_fenced`, all that are registered."""
+        operation = brokers.describe_cluster(self._session.cluster, include_fenced=include_fenced)
+        return self._session.run(operation, self._timeout_ms)
+
+    def quorum(self) -> QuorumDescription:
+        """Describe the metadata quorum: its leader, which is the active controller, its voters and observers."""
+        return self._session.run(brokers.describe_quorum(), self._timeout_ms)
 
     def topics(self, names: Sequence[str] | None = None) -> tuple[TopicDescription, ...]:
         """Describe all topics, or these; a topic that does not exist is returned with its error."""

@@ -1,16 +1,31 @@
-"""Describe the cluster, its brokers and their log directories."""
+"""Describe the cluster, its brokers, their log directories and the metadata quorum."""
 
 from collections.abc import Iterable
 
-from headrace.client.core.calls import Call, Operation
+from headrace.client.core.calls import Call, Operation, ask
 from headrace.client.core.cluster import Cluster, error_code, fetch_metadata
-from headrace.client.errors import BrokerError, ClientError
-from headrace.client.types import Broker, ClusterDescription, LogDirDescription, ReplicaSize
+from headrace.client.errors import BadAnswer, BrokerError, ClientError
+from headrace.client.types import (
+    Broker,
+    ClusterDescription,
+    LogDirDescription,
+    QuorumDescription,
+    QuorumReplica,
+    ReplicaSize,
+)
+from headrace.wire.messages import describe_cluster as describe_cluster_api
 from headrace.wire.messages import describe_log_dirs as describe_log_dirs_api
+from headrace.wire.messages import describe_quorum as describe_quorum_api
+
+METADATA_TOPIC = "__cluster_metadata"
+FENCED_BROKERS_VERSION = 2
+"""The first version of DescribeCluster that can describe fenced brokers."""
 
 
-def describe_cluster(cluster: Cluster) -> Operation[ClusterDescription]:
-    """Describe the cluster by Metadata, which every broker serves and which returns the same as DescribeCluster."""
+def describe_cluster(cluster: Cluster, *, include_fenced: bool = False) -> Operation[ClusterDescription]:
+    """Describe the cluster by Metadata, which every broker serves; with fenced brokers, by DescribeCluster."""
+    if include_fenced:
+        return (yield from _describe_with_fenced())
     response = yield from fetch_metadata(())
     cluster.learn(response)
     return ClusterDescription(
@@ -20,6 +35,59 @@ def describe_cluster(cluster: Cluster) -> Operation[ClusterDescription]:
             sorted(Broker(broker.node_id, broker.host, broker.port, broker.rack) for broker in response.brokers)
         ),
     )
+
+
+def _describe_with_fenced() -> Operation[ClusterDescription]:
+    request = describe_cluster_api.DescribeClusterRequest(include_fenced_brokers=True)
+    response = yield from ask(describe_cluster_api, request, min_version=FENCED_BROKERS_VERSION)
+    if response.error_code:
+        raise BrokerError(response.error_code, response.error_message or "the cluster could not be described")
+    return ClusterDescription(
+        cluster_id=response.cluster_id,
+        controller_id=response.controller_id,
+        brokers=tuple(
+            sorted(
+                Broker(broker.broker_id, broker.host, broker.port, broker.rack, broker.is_fenced)
+                for broker in response.brokers
+            )
+        ),
+    )
+
+
+def describe_quorum() -> Operation[QuorumDescription]:
+    """Describe the metadata quorum; every broker forwards the request to the active controller."""
+    wanted = describe_quorum_api.DescribeQuorumRequestPartition(partition_index=0)
+    topic = describe_quorum_api.DescribeQuorumRequestTopic(topic_name=METADATA_TOPIC, partitions=(wanted,))
+    response = yield from ask(describe_quorum_api, describe_quorum_api.DescribeQuorumRequest(topics=(topic,)))
+    found = next((partition for topic in response.topics for partition in topic.partitions), None)
+    for answer in (response, found):
+        if answer is not None and answer.error_code:
+            raise BrokerError(answer.error_code, answer.error_message or "the metadata quorum could not be described")
+    if found is None:
+        raise BadAnswer("the broker describes no metadata quorum; use a newer broker")
+    end = max((replica.log_end_offset for replica in found.current_voters), default=found.high_watermark)
+    return QuorumDescription(
+        leader=found.leader_id,
+        leader_epoch=found.leader_epoch,
+        high_watermark=found.high_watermark,
+        voters=_quorum_replicas(found.current_voters, end),
+        observers=_quorum_replicas(found.observers, end),
+    )
+
+
+def _quorum_replicas(
+    replicas: Iterable[describe_quorum_api.DescribeQuorumResponseReplica], end: int
+) -> tuple[QuorumReplica, ...]:
+    found = (
+        QuorumReplica(
+            replica.replica_id,
+            replica.log_end_offset,
+            max(end - max(replica.log_end_offset, 0), 0),
+            replica.last_caught_up_timestamp if replica.last_caught_up_timestamp >= 0 else None,
+        )
+        for replica in replicas
+    )
+    return tuple(sorted(found, key=lambda replica: replica.node_id))
 
 
 def log_dirs(cluster: Cluster, nodes: Iterable[int] | None) -> Operation[tuple[LogDirDescription, ...]]:
