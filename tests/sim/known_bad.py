@@ -12,7 +12,7 @@ from headrace.broker.coordinators.host import CoordinatorHost
 from headrace.broker.coordinators.replay import PartitionReplay
 from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.net.loop import Loop
-from headrace.broker.partitions import leader, reader
+from headrace.broker.partitions import reader, replica
 from headrace.core.groups import tables
 from headrace.core.groups.classic import ClassicProtocol
 from headrace.core.groups.consumer import JOINING_EPOCH, ConsumerProtocol
@@ -48,13 +48,13 @@ def is_noticed(seed, scenario):
 
 
 def skip_the_checksum_of_produced_batches(patch):
-    check = leader.check_produced
+    check = replica.check_produced
 
     def believe(*arguments, **options):
         error = check(*arguments, **options)
         return ErrorCode.NONE if error is ErrorCode.CORRUPT_MESSAGE else error
 
-    patch.setattr(leader, "check_produced", believe)
+    patch.setattr(replica, "check_produced", believe)
 
 
 def acknowledge_before_the_write(patch):
