@@ -6,14 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.replication.leader import (
-    Effects,
-    ExpandIsr,
-    HighWatermarkRaised,
-    Leader,
-    ShrinkIsr,
-    UnknownReplica,
-)
+from headrace.core.replication.leader import Leader, UnknownReplica
+from headrace.core.replication.role import Effects, ExpandIsr, HighWatermarkRaised, ShrinkIsr
 from headrace.model.ids import LeaderEpoch, NodeId, Offset
 
 ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)

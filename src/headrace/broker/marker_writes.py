@@ -35,13 +35,13 @@ class _PartitionWait:
         partition.add_waiter(self)
 
     def readable(self, partition: Replica, new_bytes: int) -> None:
-        """Called by the partition when the high watermark rose, a write failed, or the partition is gone."""
+        """React to the partition: its high watermark rose, a write failed, or another broker leads it."""
         high_watermark, waiting = partition.role.high_watermark, []
         for target, end_offset in self.staged:
             if end_offset <= high_watermark:
                 self._writes.errors[target] = ErrorCode.NONE
-            elif partition.offline:
-                self._writes.errors[target] = partition.offline_error
+            elif not partition.serves:
+                self._writes.errors[target] = partition.refusal
             elif end_offset > partition.log.staged_end_offset:
                 self._writes.errors[target] = ErrorCode.KAFKA_STORAGE_ERROR
             else:

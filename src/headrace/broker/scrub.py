@@ -86,7 +86,7 @@ class Scrubber:
     def _next_segment(self) -> None:
         for partition, segment in self._waiting:
             log = partition.log
-            if not self._is_led(partition, segment) or not log.is_flushed(segment) or log.names_generation % 2:
+            if not self._is_closed(partition, segment) or not log.is_flushed(segment) or log.names_generation % 2:
                 continue
             self._names_generation = log.names_generation
             following = log.segments[log.segments.index(segment) + 1]
@@ -97,7 +97,7 @@ class Scrubber:
         self.rounds += 1
         self._begin_if_due()
 
-    def _is_led(self, partition: Replica, segment: Segment) -> bool:
+    def _is_closed(self, partition: Replica, segment: Segment) -> bool:
         """Return whether the segment still exists and is closed: retention or compaction may have removed it."""
         return not partition.offline and not partition.log.closed and segment in partition.log.segments[:-1]
 
@@ -124,7 +124,7 @@ class Scrubber:
             self.bytes_read += read
             pause_ms = 1000 * read / self._table.config.scrub_bytes_per_second
             exchanged = partition.log.names_generation != self._names_generation  # it may have opened the new file
-            if exchanged or not self._is_led(partition, scrub.segment):
+            if exchanged or not self._is_closed(partition, scrub.segment):
                 scrub.close()
             elif not scrub.finished:
                 self._later(pause_ms, lambda: self._go_on(partition, scrub))

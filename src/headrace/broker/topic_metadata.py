@@ -17,7 +17,7 @@ def partition_states(
     for index in range(first, end):
         state = topic.partitions[index]
         partition = local.partitions[index] if local is not None and index < len(local.partitions) else None
-        offline = partition is None or partition.offline
+        offline = partition is None or not partition.serves
         described.append(
             PartitionMetadata(
                 ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,

@@ -210,15 +210,25 @@ class PartitionLog:
         self._staged, self._staged_places, self._staged_bytes = [], [], 0
         self.transactions.staged.clear()
 
-    def _take_back(self, batches: list[memoryview]) -> None:
-        """Undo the staging of batches that were not written: bytes, offsets, leader epoch and producer state.
+    def unstage(self) -> None:
+        """Take the batches of this turn back, as if they had never been staged."""
+        batches, self._staged, self._staged_places, self._staged_bytes = self._staged, [], [], 0
+        if batches:
+            self._forget_unwritten(batches)
 
-        Everything comes from memory, because reading may be impossible in this situation.
-        """
+    def _take_back(self, batches: list[memoryview]) -> None:
+        """Undo the staging of batches whose write failed, and remove the bytes that were written of them."""
         segment = self.active
         if segment.log.handle >= 0:  # otherwise nothing was written to it
             self.disk.truncate(segment.log.handle, segment.size)
             segment.allocated = segment.size
+        self._forget_unwritten(batches)
+
+    def _forget_unwritten(self, batches: list[memoryview]) -> None:
+        """Undo the effects of batches on offsets, leader epochs and producers.
+
+        Everything comes from memory, because reading may be impossible in this situation.
+        """
         self.staged_end_offset = self.end_offset
         self.epochs.truncate_from(self.end_offset + 1)
         self.transactions.staged.clear()

@@ -129,8 +129,8 @@ class _OffsetQueries:
         def done(found: TimestampedOffset | None, error: BaseException | None) -> None:
             if isinstance(error, LookupRefused):
                 fill(_error(asked, _refusal(version)))
-            elif partition.offline:
-                fill(_error(asked, partition.offline_error))
+            elif not partition.serves:
+                fill(_error(asked, partition.refusal))
             elif error is not None:
                 fill(_error(asked, ErrorCode.KAFKA_STORAGE_ERROR))
             elif found is None or found.offset >= below:

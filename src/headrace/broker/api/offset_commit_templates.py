@@ -138,7 +138,7 @@ class CommitTemplates:
             return False
         host, wall_ms = template.host, services.turn_wall_ms
         machine, partition = host.machine, host.partition
-        if machine is None or partition.offline or not partition.role.acks_all_allowed:
+        if machine is None or not partition.serves or not partition.role.acks_all_allowed:
             return False
         now = services.turn_now or services.now_of_turn()
         offsets, epochs = fields[1::3], fields[2::3]

@@ -52,7 +52,7 @@ class BatchSyncs:
             then(False)
             return
         partition, end_offset = host.partition, int(host.partition.role.high_watermark)
-        if not partition.offline and partition.log.synced_offset >= end_offset:
+        if partition.serves and partition.log.synced_offset >= end_offset:
             then(True)
         else:
             self._partitions.syncs.when_synced(partition, end_offset, then)

@@ -176,8 +176,8 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
     # Commits
 
     def readable(self, partition: Replica, new_bytes: int) -> None:
-        """React to the partition: its high watermark rose, a write failed, or it went offline."""
-        if partition.offline:
+        """React to the partition: its high watermark rose, a write failed, or another broker leads it."""
+        if not partition.serves:
             self._lose()
         elif self.machine is not None and partition.log.staged_end_offset < self._appended_end:
             self._reload()

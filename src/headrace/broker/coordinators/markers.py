@@ -63,11 +63,11 @@ class _Waiter:
         self._staged.append((end_offset, sending))
 
     def readable(self, partition: Replica, new_bytes: int) -> None:
-        """React to the partition: its high watermark rose, a write failed, or it went offline."""
+        """React to the partition: its high watermark rose, a write failed, or another broker leads it."""
         high_watermark, staged = partition.role.high_watermark, self._staged
         while staged and staged[0][0] <= high_watermark:
             self._sender.written(staged.popleft()[1])
-        written_end = -1 if partition.offline else partition.log.staged_end_offset
+        written_end = partition.log.staged_end_offset if partition.serves else -1
         while staged and staged[-1][0] > written_end:
             self._sender.retry(self._target, staged.pop()[1])
         if not staged:

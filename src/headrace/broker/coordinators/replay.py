@@ -57,8 +57,8 @@ class PartitionReplay:
 
     def next_slice(self) -> Slice | None:
         """Return the next unread slice, or None if everything written has been read."""
-        if self.partition.offline:
-            raise ReplayFailed("the partition is offline")
+        if not self.partition.serves:
+            raise ReplayFailed("this broker does not lead the partition any more")
         end_offset = self.partition.log.end_offset
         if self._next_offset >= end_offset:
             return None

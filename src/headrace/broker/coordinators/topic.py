@@ -100,7 +100,7 @@ class CoordinatedTopic(Generic[MachineT, RecordT]):
                 yield host
 
     def partition_led(self, partition: Replica) -> None:
-        if partition.topic == self.name and not partition.offline:
+        if partition.topic == self.name and partition.serves:
             self._hosts[partition.index] = CoordinatorHost(
                 partition,
                 new_machine=self._new_machine,

@@ -15,7 +15,10 @@ DEADLINE_GRAIN_MS = 10
 _NEVER_MS = float("inf")
 _ERROR = Struct(">h")
 
-_COORDINATOR_ERRORS = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.NOT_COORDINATOR}
+_COORDINATOR_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+}
 """Errors of a write as clients of a coordinator get them. All others become COORDINATOR_NOT_AVAILABLE."""
 
 

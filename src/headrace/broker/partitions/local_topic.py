@@ -25,4 +25,4 @@ class LocalTopic:
         partition = self.partitions[index]
         if partition is None:
             return self.closed.get(index, ErrorCode.LEADER_NOT_AVAILABLE)
-        return partition.offline_error if partition.offline else partition
+        return partition if partition.serves else partition.refusal

@@ -13,9 +13,7 @@ from typing import NamedTuple, TypeVar
 from headrace.broker.logs import NodeLogger
 from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.timers import Timers
-from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.names import CLUSTER_METADATA_TOPIC
-from headrace.core.controller.partition_states import PartitionState
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
 from headrace.log.errors import LogError, is_transient
@@ -41,12 +39,10 @@ class _Closed(NamedTuple):
     number: int
     home: LogDirectory | None
     """The directory of its folder; None when it is unknown because directories are missing."""
-    image: MetadataImage
     passing: bool
 
 
 T = TypeVar("T")
-Added = tuple[int, PartitionState]
 Outcome = PartitionLog | Exception
 
 
@@ -56,9 +52,9 @@ class Opener:
         *,
         directories: list[LogDirectory],
         some_missing: Callable[[], bool],
-        topic_config: Callable[[str, MetadataImage], TopicConfig],
+        topic_config: Callable[[str], TopicConfig],
         log_config: Callable[[TopicConfig], LogConfig],
-        opened: Callable[[LocalTopic, Added, PartitionLog, LogDirectory, TopicConfig], None],
+        opened: Callable[[LocalTopic, int, PartitionLog, LogDirectory, TopicConfig], None],
         on_error: Callable[[LogDirectory, str, BaseException], None],
         on_state_changed: Callable[[], None],
         discard: Callable[[TopicPartition, LogDirectory], None],
@@ -122,14 +118,14 @@ class Opener:
 
     # At the start
 
-    def open_all(self, topics: Sequence[tuple[LocalTopic, Sequence[PartitionState]]], image: MetadataImage) -> None:
+    def open_all(self, topics: Sequence[tuple[LocalTopic, Sequence[int]]]) -> None:
         """Open and recover all partitions before clients are served. Folders that belong to no topic are put aside."""
         for directory in tuple(self._directories):
             self._guarded(directory, partial(self._find_folders, directory))
-        for local, states in topics:
-            config = self._topic_config(local.name, image)
-            for index, state in enumerate(states):
-                self._open_now(local, (index, state), config, image)
+        for local, indexes in topics:
+            config = self._topic_config(local.name)
+            for index in indexes:
+                self._open_now(local, index, config)
         for topic_partition, directories in self._found.items():
             for directory in directories:
                 if topic_partition.topic != CLUSTER_METADATA_TOPIC and directory in self._directories:
@@ -152,16 +148,16 @@ class Opener:
                 raise  # a node without disk space or descriptors does not start
             self._on_error(directory, directory.path, error)
 
-    def _open_now(self, local: LocalTopic, added: Added, config: TopicConfig, image: MetadataImage) -> None:
-        topic_partition = TopicPartition(local.name, added[0])
+    def _open_now(self, local: LocalTopic, index: int, config: TopicConfig) -> None:
+        topic_partition = TopicPartition(local.name, index)
         home = self._take_found(topic_partition, local)
         if home is None and self._some_missing():
-            self._keep_closed(_Closed(local, added[0], None, image, False), "its log directory is missing")
+            self._keep_closed(_Closed(local, index, None, False), "its log directory is missing")
             return
         home = home or self._roomiest()
         self._held[home.path] += 1
-        outcome = self._try_to_open(local, added[0], home, self._log_config(config))
-        self._end(local, added, home, image, config, outcome)
+        outcome = self._try_to_open(local, index, home, self._log_config(config))
+        self._end(local, index, home, config, outcome)
         if isinstance(outcome, PartitionLog):
             outcome.close_excess_files()
 
@@ -183,17 +179,17 @@ class Opener:
 
     # Later
 
-    def open_later(self, local: LocalTopic, added: Sequence[Added], image: MetadataImage) -> None:
+    def open_later(self, local: LocalTopic, indexes: Sequence[int]) -> None:
         """Have a helper create and sync the folders. Until then the partitions are None."""
         homes = []
-        for index, _ in added:
+        for index in indexes:
             if not self._directories:
-                self._keep_closed(_Closed(local, index, None, image, False), "no log directory is left")
+                self._keep_closed(_Closed(local, index, None, False), "no log directory is left")
                 continue
             homes.append(self._roomiest())
             self._held[homes[-1].path] += 1
         if homes:
-            self._open_later(local, added, homes, image)
+            self._open_later(local, indexes, homes)
 
     def when_ready(self, call: Callable[[], None]) -> None:
         """Call back when every partition that is waiting to be opened can be used, or is known to be closed."""
@@ -217,23 +213,21 @@ class Opener:
         """Return the directory for a new partition: one that is not full, with the fewest partitions."""
         return min(self._directories, key=lambda directory: (directory.space.full, self._held[directory.path]))
 
-    def _open_later(
-        self, local: LocalTopic, added: Sequence[Added], homes: Sequence[LogDirectory], image: MetadataImage
-    ) -> None:
-        config = self._log_config(self._topic_config(local.name, image))
+    def _open_later(self, local: LocalTopic, indexes: Sequence[int], homes: Sequence[LogDirectory]) -> None:
+        config = self._log_config(self._topic_config(local.name))
 
         def open_logs() -> tuple[list[Outcome], dict[str, OSError | None]]:
             outcomes = [
-                self._try_to_open(local, index, home, config) for (index, _), home in zip(added, homes, strict=True)
+                self._try_to_open(local, index, home, config) for index, home in zip(indexes, homes, strict=True)
             ]
             return outcomes, {home.path: names_synced(home) for home in dict.fromkeys(homes)}
 
         def done(ends: tuple[list[Outcome], dict[str, OSError | None]] | None, error: BaseException | None) -> None:
             outcomes, unsynced = ends if ends is not None else ([_failure(error)] * len(homes), {})
-            self._work_off(self._end_each(local, image, zip(added, homes, outcomes, strict=True), unsynced))
+            self._work_off(self._end_each(local, zip(indexes, homes, outcomes, strict=True), unsynced))
 
         def begin() -> None:
-            if all(self._is_left(TopicPartition(local.name, index)) for index, _ in added):
+            if all(self._is_left(TopicPartition(local.name, index)) for index in indexes):
                 self._spawner.submit(open_logs, done, Lane.CREATION)
             else:
                 self._timers.after(LEAVING_LOOK_MS, begin_again)
@@ -249,20 +243,19 @@ class Opener:
     def _end_each(
         self,
         local: LocalTopic,
-        image: MetadataImage,
-        opened: Iterable[tuple[Added, LogDirectory, Outcome]],
+        opened: Iterable[tuple[int, LogDirectory, Outcome]],
         unsynced: Mapping[str, OSError | None],
     ) -> Iterator[None]:
-        config, turn = self._topic_config(local.name, image), self._turn
+        config, turn = self._topic_config(local.name), self._turn
         failures: list[Exception] = []
-        for wanted, home, outcome in opened:
+        for index, home, outcome in opened:
             if turn != self._turn:  # the config may have changed since the last turn
-                config, turn = self._topic_config(local.name, image), self._turn
+                config, turn = self._topic_config(local.name), self._turn
             failure = unsynced.get(home.path)
             if failure is not None and isinstance(outcome, PartitionLog):
                 outcome.close(clean=False)
             try:
-                self._end(local, wanted, home, image, config, failure or outcome)
+                self._end(local, index, home, config, failure or outcome)
             except Exception as error:  # the topic's other partitions are still opened
                 failures.append(error)
             yield
@@ -331,13 +324,11 @@ class Opener:
     def _end(
         self,
         local: LocalTopic,
-        added: Added,
+        index: int,
         home: LogDirectory,
-        image: MetadataImage,
         config: TopicConfig,
         outcome: Outcome,
     ) -> None:
-        index = added[0]
         topic_partition = TopicPartition(local.name, index)
         self._retrying.discard((local.topic_id, index))
         if local.deleted:
@@ -350,9 +341,9 @@ class Opener:
             self._closed.pop((local.topic_id, index), None)
             local.closed.pop(index, None)
             outcome.configure(self._log_config(config))
-            self._opened(local, added, outcome, home, config)
+            self._opened(local, index, outcome, home, config)
         else:
-            self._keep_closed(_Closed(local, index, home, image, is_transient(outcome)), outcome)
+            self._keep_closed(_Closed(local, index, home, is_transient(outcome)), outcome)
             if isinstance(outcome, OSError):
                 self._on_error(home, f"{home.path}/{topic_partition}", outcome)
 
@@ -384,8 +375,7 @@ class Opener:
                 self._keep_closed(closed, "")  # wait until the directory has space
             else:
                 self._retrying.add(key)
-                state = closed.image.topics[closed.local.name].partitions[closed.number]
-                self._open_later(closed.local, [(closed.number, state)], [home], closed.image)
+                self._open_later(closed.local, [closed.number], [home])
 
     def forget(self, local: LocalTopic) -> list[tuple[TopicPartition, LogDirectory]]:
         """Forget a deleted topic; return the folders of its closed partitions. One being opened is discarded later."""

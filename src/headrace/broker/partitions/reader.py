@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import Connection
-from headrace.broker.partitions.fetch_waiters import ENOUGH_BYTES
+from headrace.broker.partitions.fetch_waiters import ENOUGH_BYTES, ReadBound
 from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.timers import Timer, Timers
@@ -221,12 +221,14 @@ class RunningFetch:
 
     def _watch(self) -> None:
         """Wait on the partitions that were read in this turn, and count their readable bytes."""
+        is_committed = self._isolation_level == READ_COMMITTED
+        bound = ReadBound.LAST_STABLE_OFFSET if is_committed else ReadBound.HIGH_WATERMARK
         for place in range(self._watched, len(self._wants)):
             wanted = self._wants[place]
             partition = locate(wanted)
             assert isinstance(partition, Replica), "it was read in this turn, without an error"
             self._places[partition] = place
-            partition.add_waiter(self, stable=self._isolation_level == READ_COMMITTED)
+            partition.add_waiter(self, bound)
             if wanted.bytes_max > 0:
                 self._limits_bytes += wanted.bytes_max
             data = self.results[place]

@@ -1,4 +1,7 @@
-"""One partition that this node leads: the appends of a turn, their acknowledgement, and the fetches that wait for more.
+"""One partition's copy on this node: the appends of a turn, their acknowledgement, and the fetches that wait for more.
+
+A replica is a log and a role. The metadata image decides which role: `lead` begins a leader epoch, `resign` ends the
+leadership. Only a leader serves clients; from any other replica they get the error in `refusal`.
 
 The batches of all requests of a turn are staged and written by one call. Responses are encoded before the write and
 sent after it. A response is changed afterwards only if it has to wait longer than its turn (for a sync, for followers),
@@ -13,17 +16,19 @@ from collections.abc import Callable, Mapping
 from headrace.broker.net.connection import Answer
 from headrace.broker.partitions.acknowledgements import AckWaits, patch_error
 from headrace.broker.partitions.append_result import NO_APPEND_TIME, AppendedBatch, AppendResult, RejectedBatch
-from headrace.broker.partitions.fetch_waiters import FetchWaiter, FetchWaiters
+from headrace.broker.partitions.fetch_waiters import FetchWaiter, FetchWaiters, ReadBound
 from headrace.broker.partitions.record_rules import NOTHING_PREPARED, PreparedRecords, RecordRules
 from headrace.broker.partitions.verification import Verifications
 from headrace.broker.timers import Timers
+from headrace.core.controller.partition_states import PartitionState
 from headrace.core.replication.leader import Leader
+from headrace.core.replication.role import Idle, ReplicaRole
 from headrace.log.errors import DamagedLog, SequenceRejected
 from headrace.log.partition_log import PartitionLog
 from headrace.log.space import Space
 from headrace.model.configs.values import TopicConfig
 from headrace.model.errors import ErrorCode
-from headrace.model.ids import NO_TIMESTAMP, Offset, TopicId
+from headrace.model.ids import NO_TIMESTAMP, NodeId, Offset, TopicId
 from headrace.wire.errors import InflationLimit
 from headrace.wire.records.header import (
     ATTRIBUTES,
@@ -63,10 +68,11 @@ class Replica:
         "index",
         "log",
         "offline",
-        "offline_error",
         "on_marker",
+        "refusal",
         "role",
         "rules",
+        "serves",
         "space",
         "topic",
         "topic_id",
@@ -82,7 +88,7 @@ class Replica:
         topic_id: TopicId,
         log: PartitionLog,
         space: Space,
-        leader: Leader,
+        role: ReplicaRole,
         config: TopicConfig,
         timers: Timers,
         touched: "list[Replica]",
@@ -94,23 +100,78 @@ class Replica:
         self.log = log
         self.space = space
         """The free space of the log directory."""
-        self.role = leader
+        self.role = role
         self._take_config(config)
         self.offline = False
-        self.offline_error = _NONE
-        """The error that clients get while it is offline: its directory failed, or its topic was deleted."""
+        """True once the log cannot be used: its directory failed, or its topic was deleted."""
+        self.serves = False
+        """True while this node leads the partition and can use the log."""
+        self.refusal = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        """The error that clients get while it does not serve."""
         self._timers = timers
         self._touched = touched
         self.touched = False
         self._on_error = on_error
         self._unconfirmed: list[tuple[Answer, int, int, int, int]] = []
         self._acks = AckWaits(timers)
-        self._waiters = FetchWaiters(log, leader)
+        self._waiters = FetchWaiters(log, role)
         self._unseen_bytes = 0
         """Bytes that were staged and not counted as readable yet."""
         self.verifications = Verifications(log)
         self.on_marker: Callable[[int, int, bool], None] | None = None
         """Called for every transaction marker that is staged: producer id, producer epoch, whether it commits."""
+
+    # Roles
+
+    def lead(self, node_id: NodeId, state: PartitionState) -> None:
+        """Begin a leader epoch of this node. Requests that wait since an earlier epoch of this node go on."""
+        self.log.begin_epoch(state.leader_epoch)
+        config, role = self.config, self.role
+        self._take_role(
+            Leader(
+                node=node_id,
+                leader_epoch=state.leader_epoch,
+                partition_epoch=state.partition_epoch,
+                replicas=state.replicas,
+                isr=state.isr,
+                log_end=Offset(self.log.end_offset),
+                flushed=Offset(self.log.recovery_point),
+                high_watermark=role.high_watermark,
+                flush_before_commit=config.flush_messages == 1,
+                min_insync_replicas=config.min_insync_replicas,
+                now_ms=self._timers.now_ms(),
+            )
+        )
+        self.serves = not self.offline
+        if self.role.high_watermark > role.high_watermark:
+            self.high_watermark_raised()
+
+    def take_isr(self, state: PartitionState) -> None:
+        """Apply an in-sync set that the controller committed within the leader epoch of this node."""
+        assert isinstance(self.role, Leader)
+        if self.role.isr_committed(state.isr, state.partition_epoch):
+            self.high_watermark_raised()
+
+    def resign(self, state: PartitionState) -> None:
+        """End the leadership, or note another leader epoch of which this node is not the leader.
+
+        The batches of this turn are taken back. Every request that waits gets the error, as all later ones do.
+        """
+        was_serving, role = self.serves, self.role
+        self._take_role(
+            Idle(
+                leader_epoch=state.leader_epoch,
+                partition_epoch=state.partition_epoch,
+                high_watermark=role.high_watermark,
+            )
+        )
+        if was_serving:
+            self._stop_serving(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self.log.unstage()
+
+    def _take_role(self, role: ReplicaRole) -> None:
+        self.role = role
+        self._waiters.take_role(role)
 
     # Produce
 
@@ -133,8 +194,8 @@ class Replica:
             return _NO_RECORDS if start < 0 or end <= start else _TOO_SHORT
         batch = frame[start:end]
         fields: HeaderFields = _unpack_header(batch)
-        if self.offline:
-            return RejectedBatch(self.offline_error)
+        if not self.serves:
+            return RejectedBatch(self.refusal)
         if self.space.full:
             return self._reject_for_now(fields, ErrorCode.KAFKA_STORAGE_ERROR)
         if acks == ACKS_ALL and not self.role.acks_all_allowed:
@@ -196,7 +257,7 @@ class Replica:
         config, log, role = self.config, self.log, self.role
         producers = log.producers
         if (
-            self.offline
+            not self.serves
             or self.space.full
             or (acks == ACKS_ALL and not role.acks_all_allowed)
             or not self._takes_plain
@@ -276,8 +337,8 @@ class Replica:
 
         The caller waits as after `append_own`. An `ErrorCode` is an int too, so test for the error first.
         """
-        if self.offline:
-            return self.offline_error
+        if not self.serves:
+            return self.refusal
         if not self.role.acks_all_allowed:
             return ErrorCode.NOT_ENOUGH_REPLICAS
         error = self.log.producers.refusal_of_marker(
@@ -319,6 +380,7 @@ class Replica:
         if self.offline:
             self.log.discard_staged()  # its directory failed earlier in this turn, and the answers have the error
             return
+        written_bytes = self.log.appended_bytes
         try:
             self.log.write_staged()
         except OSError as error:
@@ -333,6 +395,8 @@ class Replica:
         self._unconfirmed.clear()
         if raised:
             self.high_watermark_raised()
+        if self._waiters.end_waiters:
+            self._waiters.log_end_moved(self, self.log.appended_bytes - written_bytes)
 
     def _refuse_unwritten(self) -> None:
         """Answer the batches that the log took back, because the disk was full, with an error; stay online."""
@@ -363,7 +427,11 @@ class Replica:
     def take_offline(self, error: ErrorCode) -> None:
         """Stop all writes and reads; answer the requests that wait with the error."""
         self.offline = True
-        self.offline_error = error
+        self._stop_serving(error)
+
+    def _stop_serving(self, error: ErrorCode) -> None:
+        self.serves = False
+        self.refusal = error
         for answer, _, _, error_at, _ in self._unconfirmed:
             patch_error(answer, error_at, error)
         self._unconfirmed.clear()
@@ -372,9 +440,9 @@ class Replica:
 
     # Fetch
 
-    def add_waiter(self, waiter: FetchWaiter, *, stable: bool = False) -> None:
-        """Add a parked fetch; with `stable`, only bytes below the last stable offset count for it."""
-        self._waiters.add(waiter, stable=stable)
+    def add_waiter(self, waiter: FetchWaiter, bound: ReadBound = ReadBound.HIGH_WATERMARK) -> None:
+        """Add a parked fetch, which is woken when its bound moves."""
+        self._waiters.add(waiter, bound)
 
     def remove_waiter(self, waiter: FetchWaiter) -> None:
         self._waiters.remove(waiter)

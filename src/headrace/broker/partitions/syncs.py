@@ -1,7 +1,8 @@
 """Syncs on demand, for callers that must not continue before a partition's log is on the disk up to an offset.
 
 All waits of a partition share its flushes. A flush starts at the end of a turn; a wait that begins while it is in
-flight is for the next one. A wait ends with success, or with failure when the partition is gone or the time is over.
+flight is for the next one. A wait ends with success, or with failure when this broker no longer leads the
+partition or the time is over.
 """
 
 from collections.abc import Callable
@@ -53,7 +54,7 @@ class Syncs:
 
     def _look_at(self, partition: Replica) -> None:
         log = partition.log
-        if partition.offline or log.failed or log.closed:
+        if not partition.serves or log.failed or log.closed:
             self._end(partition, lambda wait: True, synced=False)
             return
         # A failed write has taken its batches back, so the wait is for what remains below.

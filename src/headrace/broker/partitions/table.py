@@ -17,7 +17,7 @@ from headrace.broker.timers import Timers
 from headrace.core.controller.delta import MetadataDelta
 from headrace.core.controller.image import MetadataImage, TopicImage
 from headrace.core.controller.partition_states import PartitionState
-from headrace.core.replication.leader import Leader
+from headrace.core.replication.role import Idle
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
 from headrace.log.errors import DamagedLog, is_full, is_transient
@@ -50,6 +50,8 @@ class PartitionTable:
     ) -> None:
         self._node_id = node_id
         self.config = config
+        self._image = MetadataImage()
+        """The committed metadata after the last change that was applied."""
         self.directories = list(directories)
         self.failed_directories: list[str] = list(missing_directories)
         """Directories that failed since the start, and those that could not be opened then."""
@@ -79,9 +81,9 @@ class PartitionTable:
         self.opener = Opener(
             directories=self.directories,
             some_missing=lambda: bool(self.failed_directories),
-            topic_config=lambda name, image: self.config.topic_view(image.topic_configs(name)),
+            topic_config=self._topic_config,
             log_config=self._log_config,
-            opened=self._lead,
+            opened=self._opened,
             on_error=self.error,
             on_state_changed=on_state_changed,
             discard=lambda topic_partition, directory: self._delete_folder(topic_partition, directory, delay_ms=0),
@@ -118,29 +120,37 @@ class PartitionTable:
 
     def open_all(self, image: MetadataImage) -> None:
         """Open and recover every partition of the image at the start, before clients are served."""
-        self.opener.open_all([(self._add_topic(topic), topic.partitions) for topic in image.topics.values()], image)
+        self._image = image
+        topics = image.topics.values()
+        self.opener.open_all([(self._add_topic(topic), range(len(topic.partitions))) for topic in topics])
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Apply a committed change of metadata: create and delete partitions, change their epochs and configs."""
+        """Apply a committed change of metadata: create and delete partitions, change their roles and configs."""
+        self._image = image
         for topic in delta.topics_deleted:
             self._delete_topic(topic)
         if delta.topics_deleted:
             self._sync_names()
         for topic in delta.topics_created:
             local = self._add_topic(topic)
-            self.opener.open_later(local, list(enumerate(topic.partitions)), image)
-        grown: dict[str, list[tuple[int, PartitionState]]] = {}
+            self.opener.open_later(local, range(len(topic.partitions)))
+        grown: dict[str, list[int]] = {}
         for name, index in delta.partitions_added:
-            grown.setdefault(name, []).append((index, image.topics[name].partitions[index]))
+            grown.setdefault(name, []).append(index)
         for name, added in grown.items():
             local = self.by_name[name.encode()]
             local.partitions.extend([None] * len(added))
-            self.opener.open_later(local, added, image)
+            self.opener.open_later(local, added)
+        for name, index in delta.partitions_changed:
+            replica = self.by_name[name.encode()].partitions[index]
+            if replica is not None:  # otherwise it takes its role when it is open
+                self._take_state(replica, image.topics[name].partitions[index])
         for name in delta.topic_configs_changed:
             self.configure_topic(name, image)
 
     def configure_topic(self, name: str, image: MetadataImage) -> None:
-        config = self.config.topic_view(image.topic_configs(name))
+        self._image = image
+        config = self._topic_config(name)
         log_config = self._log_config(config)
         for partition in self.by_name[name.encode()].partitions:
             if partition is not None:
@@ -181,51 +191,52 @@ class PartitionTable:
         self.by_id[topic.topic_id] = local
         return local
 
-    def _lead(
-        self,
-        local: LocalTopic,
-        added: tuple[int, PartitionState],
-        log: PartitionLog,
-        directory: LogDirectory,
-        config: TopicConfig,
+    def _opened(
+        self, local: LocalTopic, index: int, log: PartitionLog, directory: LogDirectory, config: TopicConfig
     ) -> None:
-        index, state = added
-        log.begin_epoch(state.leader_epoch)
-        leader = Leader(
-            node=self._node_id,
-            leader_epoch=state.leader_epoch,
-            partition_epoch=state.partition_epoch,
-            replicas=state.replicas,
-            isr=state.isr,
-            log_end=Offset(log.end_offset),
-            flushed=Offset(log.recovery_point),
-            high_watermark=Offset(directory.high_watermarks.get(log.topic_partition, log.start_offset)),
-            flush_before_commit=config.flush_messages == 1,
-            min_insync_replicas=config.min_insync_replicas,
-            now_ms=self._clock.monotonic_ms(),
-        )
-        partition = Replica(
+        """Begin to use a log. Its role follows the metadata of now, not of the moment when its opening began."""
+        state = self._image.topics_by_id[local.topic_id].partitions[index]
+        high_watermark = directory.high_watermarks.get(log.topic_partition, log.start_offset)
+        replica = Replica(
             topic=local.name,
             index=index,
             topic_id=local.topic_id,
             log=log,
             space=directory.space,
-            leader=leader,
+            role=Idle(
+                leader_epoch=state.leader_epoch,
+                partition_epoch=state.partition_epoch,
+                high_watermark=Offset(min(high_watermark, log.end_offset)),
+            ),
             config=config,
             timers=self._timers,
             touched=self._touched,
             on_error=self._partition_error,
         )
-        log.on_flushed = lambda end_offset: self._flushed(partition, end_offset)
-        log.on_failed = log.on_flush_deferred = partial(self._partition_error, partition)
-        local.partitions[index] = partition
-        self._homes[partition] = directory
+        log.on_flushed = lambda end_offset: self._flushed(replica, end_offset)
+        log.on_failed = log.on_flush_deferred = partial(self._partition_error, replica)
+        local.partitions[index] = replica
+        self._homes[replica] = directory
         if directory not in self.directories:
-            partition.take_offline(ErrorCode.KAFKA_STORAGE_ERROR)
+            replica.take_offline(ErrorCode.KAFKA_STORAGE_ERROR)
         elif log.recovery_point < log.end_offset:
-            self._recovered.add(partition)
-            self.flush(partition)
-        self.on_led(partition)
+            self._recovered.add(replica)
+            self.flush(replica)
+        self._take_state(replica, state)
+
+    def _take_state(self, replica: Replica, state: PartitionState) -> None:
+        """Give the replica the role that the metadata has for it."""
+        if replica.offline:
+            return
+        is_leader, role = replica.serves, replica.role
+        if state.leader != self._node_id:
+            replica.resign(state)
+        elif is_leader and state.leader_epoch == role.leader_epoch:
+            replica.take_isr(state)
+        else:
+            replica.lead(self._node_id, state)
+            if not is_leader:
+                self.on_led(replica)
 
     def _delete_topic(self, topic: TopicImage) -> None:
         local = self.by_name.pop(topic.name.encode())
@@ -407,6 +418,9 @@ class PartitionTable:
                     directory.mark_clean()
             except OSError as error:
                 self._logger.error("a log directory was not closed cleanly", directory=directory.path, cause=error)
+
+    def _topic_config(self, name: str) -> TopicConfig:
+        return self.config.topic_view(self._image.topic_configs(name))
 
     def _log_config(self, config: TopicConfig) -> LogConfig:
         return LogConfig(

@@ -5,33 +5,9 @@ host, which are the empty tuple on most calls: the append path calls `log_append
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from headrace.core.replication.role import Effects, ExpandIsr, HighWatermarkRaised, ReplicaRole, ShrinkIsr
 from headrace.model.ids import NO_OFFSET, LeaderEpoch, NodeId, Offset
-
-
-class HighWatermarkRaised(NamedTuple):
-    """Everything below `offset` is committed: parked acks and fetches that waited for it can complete."""
-
-    offset: Offset
-
-
-class ShrinkIsr(NamedTuple):
-    """Ask the controller to commit this smaller in-sync set; `partition_epoch` is the one on which it was decided."""
-
-    isr: tuple[NodeId, ...]
-    partition_epoch: int
-
-
-class ExpandIsr(NamedTuple):
-    """Ask the controller to commit this larger in-sync set."""
-
-    isr: tuple[NodeId, ...]
-    partition_epoch: int
-
-
-Effect = HighWatermarkRaised | ShrinkIsr | ExpandIsr
-Effects = tuple[Effect, ...]
 
 
 class UnknownReplica(Exception):
@@ -69,7 +45,7 @@ class FollowerProgress:
 NEVER_MS = float("-inf")
 
 
-class Leader:
+class Leader(ReplicaRole):
     """The leader's view of one partition in one leader epoch."""
 
     __slots__ = (
@@ -83,12 +59,8 @@ class Leader:
         "_waited_for",
         "acks_all_allowed",
         "epoch_start_offset",
-        "first_unstable_offset",
-        "high_watermark",
         "isr",
-        "leader_epoch",
         "log_end",
-        "partition_epoch",
         "replicas",
     )
 
@@ -110,16 +82,14 @@ class Leader:
     ) -> None:
         assert node in replicas, f"node {node} leads a partition it does not replicate: {replicas}"
         assert node in isr, f"leader {node} is not in sync with itself: {isr}"
+        super().__init__(
+            leader_epoch=leader_epoch, partition_epoch=partition_epoch, high_watermark=min(high_watermark, log_end)
+        )
         self._node = node
-        self.leader_epoch = leader_epoch
-        self.partition_epoch = partition_epoch
         self.replicas = tuple(replicas)
         self.isr = tuple(isr)
         self.log_end = log_end
         self.epoch_start_offset = log_end
-        self.first_unstable_offset: Offset | None = None
-        """The start of the oldest open transaction, or None."""
-        self.high_watermark = min(high_watermark, log_end)
         self._flushed = min(flushed, log_end)
         self._flush_before_commit = flush_before_commit
         self._min_insync_replicas = min_insync_replicas
@@ -133,17 +103,10 @@ class Leader:
         }
         self._waited_for: tuple[FollowerProgress, ...] = ()
         self.acks_all_allowed = False
-        """True if enough replicas are in sync to promise acks=all (else NOT_ENOUGH_REPLICAS)."""
         self._choose_waited_for()
         self._raise_high_watermark()
 
     # Queries
-
-    @property
-    def last_stable_offset(self) -> Offset:
-        """Return the last stable offset: below it every transaction has ended, so read_committed may read up to it."""
-        first_unstable = self.first_unstable_offset
-        return self.high_watermark if first_unstable is None else min(first_unstable, self.high_watermark)
 
     @property
     def effective_min_insync_replicas(self) -> int:
@@ -164,13 +127,11 @@ class Leader:
     # Events of this node's log
 
     def log_appended(self, end: Offset) -> Effects:
-        """Note that this node's log now ends at `end`."""
         assert end >= self.log_end, f"a leader's log went back from {self.log_end} to {end}"
         self.log_end = end
         return () if self._flush_before_commit else self._raise_high_watermark()
 
     def log_flushed(self, end: Offset) -> Effects:
-        """Note that everything below `end` survives a power cut on this node."""
         if end > self._flushed:
             self._flushed = end
         return self._raise_high_watermark() if self._flush_before_commit else ()
@@ -178,7 +139,6 @@ class Leader:
     def configure(
         self, *, flush_before_commit: bool, min_insync_replicas: int, replica_lag_ms_max: float | None = None
     ) -> Effects:
-        """Apply changed topic configs; committed records stay committed."""
         self._flush_before_commit = flush_before_commit
         self._min_insync_replicas = min_insync_replicas
         if replica_lag_ms_max is not None:

@@ -59,7 +59,7 @@ class CoordinatorChecks:
         """Of groups: the log, read again from its start, gives what the coordinator knows."""
         for host in node.broker.groups.topic:
             log = host.partition.log
-            if host.machine is None or host.partition.offline or log.staged_end_offset != log.end_offset:
+            if host.machine is None or not host.partition.serves or log.staged_end_offset != log.end_offset:
                 continue
             replayed = host._new_machine()
             self._replay(host, _Applied(replayed, host._format))
@@ -72,7 +72,7 @@ class CoordinatorChecks:
         """Check the transactions and batch commits of every coordinator against a replay of its log."""
         for host in node.broker.transactions.topic:
             log = host.partition.log
-            if host.machine is None or host.partition.offline or log.staged_end_offset != log.end_offset:
+            if host.machine is None or not host.partition.serves or log.staged_end_offset != log.end_offset:
                 continue
             replayed = host._new_machine()
             self._replay(host, _Applied(replayed, host._format))
