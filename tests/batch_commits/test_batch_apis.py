@@ -94,7 +94,7 @@ def test_a_newer_run_aborts_the_older_one(broker, driver):
 
 
 def test_a_crash_between_the_commit_and_its_markers(broker, driver, monkeypatch):
-    monkeypatch.setattr(transactions.MarkerSender, "send", lambda sender, marker, done: None)
+    monkeypatch.setattr(transactions.MarkerSender, "send", lambda sender, marker, done, is_void: None)
     first, second, other = (task(broker, attempt=number) for number in range(3))
     assert first.write(b"a") is second.write(b"b") is other.write(b"never") is NONE
     assert driver.commit_batch(first, second) == DONE

@@ -253,8 +253,9 @@ def test_markers_of_both_versions(broker):
     ]
 
 
-def test_a_marker_is_answered_when_it_is_committed(broker):
-    broker.with_topic("synced", flush_messages=1)
+@pytest.mark.parametrize("by_topic", [True, False], ids=["the topic syncs each batch", "the request asks for a sync"])
+def test_a_marker_is_answered_when_it_is_committed(broker, by_topic):
+    broker.with_topic("synced", **({"flush_messages": 1} if by_topic else {}))
     client = broker.client()
     broker.hold_syncs()
     one = write_txn_markers.WriteTxnMarkersRequestMarker(
@@ -262,13 +263,31 @@ def test_a_marker_is_answered_when_it_is_committed(broker):
         producer_epoch=0,
         transaction_result=True,
         topics=(write_txn_markers.WriteTxnMarkersRequestTopic(name="synced", partition_indexes=(0,)),),
+        sync=not by_topic,
     )
     request = write_txn_markers.WriteTxnMarkersRequest(markers=(one,))
-    asked = client.send(ApiKey.WRITE_TXN_MARKERS, 1, request)
+    asked = client.send(ApiKey.WRITE_TXN_MARKERS, 2, request)
     broker.steps()
     assert not client.has_answer(asked)
     broker.release_syncs()
     assert client.wait(asked).markers[0].topics[0].partitions[0].error_code == E.NONE
+
+
+def test_a_marker_waits_for_a_leader_that_knows_the_metadata_of_the_coordinator(broker):
+    """Until then the leader may have the former topic of the same name."""
+    client = broker.client()
+    one = write_txn_markers.WriteTxnMarkersRequestMarker(
+        producer_id=PRODUCER,
+        producer_epoch=0,
+        transaction_result=True,
+        topics=(write_txn_markers.WriteTxnMarkersRequestTopic(name="t", partition_indexes=(0,)),),
+    )
+    reached = broker.node.broker.image.version
+    for offset, error in ((reached + 1, E.NOT_LEADER_OR_FOLLOWER), (reached, E.NONE)):
+        request = write_txn_markers.WriteTxnMarkersRequest(markers=(one,), metadata_offset=offset)
+        answer = client.ask(ApiKey.WRITE_TXN_MARKERS, 2, request)
+        assert answer.markers[0].topics[0].partitions[0].error_code == error
+    assert broker.partition("t", 0).log.end_offset == 1
 
 
 def test_very_many_markers_take_several_turns_and_none_is_written_twice(broker):

@@ -11,6 +11,7 @@ from headrace.broker.cluster.proposal import Proposal
 from headrace.broker.coordinators.host import CoordinatorHost
 from headrace.broker.coordinators.replay import PartitionReplay
 from headrace.broker.coordinators.transactions import Transactions
+from headrace.broker.marker_writes import MarkerWrites
 from headrace.broker.net.loop import Loop
 from headrace.broker.partitions import reader, replica
 from headrace.core.groups import tables
@@ -370,7 +371,10 @@ def commit_rows_that_the_power_took(patch):
 
 
 def end_writers_before_their_markers_are_synced(patch):
-    patch.setattr(Transactions, "_complete_writer", lambda transactions, ending: transactions._complete(ending))
+    def committed(writes, target, _partition, _end_offset):
+        writes.ended(target, ErrorCode.NONE)
+
+    patch.setattr(MarkerWrites, "committed", committed)
 
 
 OF_THE_LOG = (

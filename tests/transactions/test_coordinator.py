@@ -41,6 +41,7 @@ TRANSACTIONS = st.builds(
     updated_uptime_ms=NUMBERS,
     started_uptime_ms=NUMBERS,
     boot_id=st.text(max_size=20),
+    metadata_offset=NUMBERS,
 )
 
 

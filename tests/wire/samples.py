@@ -1,12 +1,13 @@
 """Messages with chosen values, made from the schema tables."""
 
+from dataclasses import replace
 from importlib import import_module
 from random import Random
 from types import ModuleType
 from typing import Any
 
 from headrace.wire.generator.__main__ import tables
-from headrace.wire.schemas.notation import Field, Message, Primitive, Struct
+from headrace.wire.schemas.notation import OWN_TAGS_FROM, Field, Message, Primitive, Struct
 
 NUMBER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 TEXTS = ("", "t", "orders", "größe", "トピック", "x" * 127, "y" * 130)
@@ -27,6 +28,21 @@ MODULES: dict[str, str] = {
     for table in tables()
     for kind in ("Request", "Response")
 }
+
+
+def kafkas(message: Message) -> Message:
+    """The message without the fields that only Headrace has."""
+    return replace(message, fields=_kafkas_fields(message.fields))
+
+
+def _kafkas_fields(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    return tuple(
+        replace(field, type=replace(field.type, fields=_kafkas_fields(field.type.fields)))
+        if isinstance(field.type, Struct)
+        else field
+        for field in fields
+        if field.tag is None or field.tag < OWN_TAGS_FROM
+    )
 
 
 def codec_of(message: Message) -> ModuleType:

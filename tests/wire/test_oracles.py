@@ -29,6 +29,7 @@ def test_what_is_written_is_read_again(message: Message, seed: int) -> None:
 @FEW_EXAMPLES
 @given(seed=SEEDS)
 def test_bytes_are_those_of_kio(message: Message, seed: int) -> None:
+    message = samples.kafkas(message)
     for version in kio_oracle.versions_of(message):
         if not message.versions.covers(version):
             continue
@@ -44,6 +45,7 @@ def test_bytes_are_those_of_kio(message: Message, seed: int) -> None:
 @FEW_EXAMPLES
 @given(seed=SEEDS)
 def test_bytes_are_those_of_kafka_python(message: Message, seed: int) -> None:
+    message = samples.kafkas(message)
     for version in kafka_python_oracle.versions_of(message):
         if not message.versions.covers(version):
             continue

@@ -14,7 +14,9 @@ from headrace.broker.partitions.fetch_sessions import FetchSessions
 from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.partitions.reader import ReaderServices
 from headrace.broker.partitions.replica import Replica
+from headrace.broker.partitions.syncs import Syncs
 from headrace.broker.partitions.table import PartitionTable
+from headrace.broker.peers.requests import PeerRequests
 from headrace.broker.timers import Timers
 from headrace.core.controller.commands import NewTopic
 from headrace.core.controller.image import MetadataImage
@@ -22,6 +24,7 @@ from headrace.core.coordination.machine import Now
 from headrace.model.access import Operation, Principal, ResourceType
 from headrace.model.configs.values import BrokerConfig
 from headrace.model.errors import ErrorCode
+from headrace.model.ids import NodeId
 from headrace.ports.clock import Clock
 from headrace.ports.disk import Disk, Slice
 
@@ -45,6 +48,9 @@ class PartitionAdmin(PartitionLookup, Protocol):
 
     @property
     def failed_directories(self) -> Sequence[str]: ...
+
+    @property
+    def syncs(self) -> Syncs: ...
 
     def by_directory(self) -> Iterator[tuple[str, list[Replica]]]: ...
 
@@ -128,6 +134,16 @@ class CoordinatorServices(ConfigProvider, Protocol):
 
     def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:
         """Create topics that a request needs, and call back when they can be used or could not be created."""
+
+
+class PeerServices(Protocol):
+    """Serves parts that reach other brokers: this node's id, and requests to its peers."""
+
+    @property
+    def node_id(self) -> NodeId: ...
+
+    @property
+    def peers(self) -> PeerRequests: ...
 
 
 class FetchServices(ReaderServices, RequestServices, Protocol):

@@ -179,6 +179,14 @@ RETRIABLE = frozenset(
 )
 
 
+def error_code(code: int) -> ErrorCode:
+    """Return the error code; a code of a newer broker counts as an unknown error."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def error_name(code: int) -> str:
     """Return the name of a code, including one of a newer broker."""
     try:

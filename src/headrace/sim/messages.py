@@ -5,9 +5,11 @@ to 200 turns, and some never arrive.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from headrace.broker.cluster.proposal import Proposal
+from headrace.broker.coordinators.markers import MarkerDelivery
 from headrace.broker.node import Node
 from headrace.core.transactions.records import Partition
 from headrace.model.errors import ErrorCode
@@ -84,19 +86,24 @@ class Messages:
         response.
         """
         sender, timers = node.broker.transactions.markers, node.broker.timers
-        deliver = sender._deliver_one
+        deliver = sender.deliver
 
-        def carried(target: Partition, sending: Any) -> None:
-            if self._is_lost(MARKER):
-                sender.retry(target, sending)
-            elif self._entropy.one_in(self.losses_one_in):
-                self._meet(MARKER_TWICE)
-                sender.unwritten += 1
-                deliver(target, type(sending)(sending.marker, lambda: None))
-                sender.retry(target, sending)
-            elif delay_ms := self._delay_ms(MARKER):
-                timers.after(delay_ms, lambda: deliver(target, sending))
-            else:
-                deliver(target, sending)
+        def carried(deliveries: list[MarkerDelivery]) -> None:
+            arriving = []
+            for delivery in deliveries:
+                if self._is_lost(MARKER):
+                    sender.retry(delivery)
+                elif self._entropy.one_in(self.losses_one_in):
+                    self._meet(MARKER_TWICE)
+                    sender.unwritten += 1
+                    sending = delivery.sending
+                    repeated = type(sending)(sending.marker, lambda: None, sending.is_void)
+                    arriving.append(MarkerDelivery(delivery.partition, repeated))
+                    sender.retry(delivery)
+                elif delay_ms := self._delay_ms(MARKER):
+                    timers.after(delay_ms, partial(deliver, [delivery]))
+                else:
+                    arriving.append(delivery)
+            deliver(arriving)
 
-        sender._deliver_one = carried  # type: ignore[method-assign]
+        sender.deliver = carried  # type: ignore[method-assign]

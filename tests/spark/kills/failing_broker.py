@@ -18,10 +18,10 @@ def main(folder: str, settings: dict[str, str]) -> int:
     points = Points(folder)
     send = MarkerSender.send
 
-    def send_or_end(sender: MarkerSender, marker: TransactionMarker, done: Any) -> None:
-        if marker.commit:
+    def send_or_end(sender: MarkerSender, marker: TransactionMarker, done: Any, is_void: Any) -> None:
+        if marker.fields.commit:
             points.reach_markers()
-        send(sender, marker, done)
+        send(sender, marker, done, is_void)
 
     MarkerSender.send = send_or_end  # type: ignore[assignment,method-assign]
 

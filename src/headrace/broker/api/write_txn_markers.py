@@ -35,7 +35,10 @@ def handle(request: WriteTxnMarkersRequest, ctx: RequestContext) -> WriteTxnMark
     }
     if not _is_allowed(ctx):
         return _response(request, dict.fromkeys(markers, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
-    writes = MarkerWrites(markers, partitions=ctx.partitions, clock=ctx.clock, timers=ctx.timers)
+    if ctx.image.version < request.metadata_offset:
+        # This broker may still lead a former topic of the same name: the coordinator tries again.
+        return _response(request, dict.fromkeys(markers, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    writes = MarkerWrites(markers, partitions=ctx.partition_admin, clock=ctx.clock, timers=ctx.timers)
     writes.step()
     if writes.is_done:
         return _response(request, writes.errors)
@@ -64,6 +67,7 @@ def _fields(marker: WriteTxnMarkersRequestMarker) -> MarkerFields:
         commit=marker.transaction_result,
         coordinator_epoch=marker.coordinator_epoch,
         transaction_version=marker.transaction_version,
+        sync=marker.sync,
     )
 
 

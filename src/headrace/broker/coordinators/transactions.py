@@ -14,11 +14,11 @@ from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.batch_syncs import ROWS_NOT_SYNCED, BatchSyncs
 from headrace.broker.coordinators.host import CoordinatorHost, Decide, Runtime
-from headrace.broker.coordinators.markers import MarkerSender, TransactionMarker
+from headrace.broker.coordinators.markers import MarkerSender, MarkerServices, TransactionMarker
 from headrace.broker.coordinators.topic import CoordinatedTopic
+from headrace.broker.marker_writes import MarkerFields
 from headrace.broker.metrics import Family
 from headrace.broker.partitions.replica import Replica
-from headrace.broker.services import CoordinatorServices
 from headrace.core.controller.commands import NewTopic
 from headrace.core.controller.records import TRANSACTION_VERSION
 from headrace.core.coordination.machine import Now, Producer, Ticket
@@ -61,8 +61,11 @@ ENDINGS_RETRY_MS = 100
 TransactionHost = CoordinatorHost[TransactionCoordinator, CoordinatorRecord]
 TransactionDecide = Decide[TransactionCoordinator, CoordinatorRecord]
 
+_EndingKey = tuple[str, Producer, int]
+"""(transactional id, producer, time of the decision)."""
 
-class TransactionServices(CoordinatorServices, Protocol):
+
+class TransactionServices(MarkerServices, Protocol):
     @property
     def disk(self) -> Disk: ...
 
@@ -84,8 +87,8 @@ class Transactions:
         self._settings = replace(TransactionSettings.of(services.config), boot_id=services.disk.boot_id())
         self.markers = MarkerSender(services, runtime)
         self._syncs = BatchSyncs(services.partitions)
-        self._marked: set[tuple[str, Producer, int]] = set()
-        """Endings whose markers are being sent."""
+        self._marked: set[tuple[TransactionHost, _EndingKey]] = set()
+        """Endings whose markers are being sent, with the coordinator that has decided them."""
         self._entering: dict[str, str] = {}
         """Owners whose newest run is not known to be synced, with that run; a request waits for the sync of each."""
         self.timed_out = 0
@@ -103,7 +106,8 @@ class Transactions:
 
     def _new_machine(self) -> TransactionCoordinator:
         level = self._services.image.features.get(TRANSACTION_VERSION, 0)
-        return TransactionCoordinator(replace(self._settings, server_version=level))
+        settings = replace(self._settings, server_version=level)
+        return TransactionCoordinator(settings, lambda: self._services.image.version)
 
     def _new_topic(self) -> NewTopic:
         config = self._services.config.transactions
@@ -201,7 +205,7 @@ class Transactions:
         ) -> TransactionDecision:
             return machine.init_producer(_with_fresh_id(command, fresh), ticket, now)
 
-        return self._with_producer_id(command.transactional_id, decide)
+        return self._with_producer_id(partial(self._decide, command.transactional_id), decide)
 
     def begin_batch_writer(self, command: BeginBatchWriter) -> Proposal[BatchResult]:
         def decide(
@@ -213,7 +217,7 @@ class Transactions:
         owner = None if host is None or host.machine is None else host.machine.tables.owners.get(command.owner)
         if owner is None or owner.run != command.run:
             self._entering[command.owner] = command.run
-        begun = self._with_producer_id(command.owner, decide)
+        begun = self._with_producer_id(partial(self._decide, command.owner), decide)
         if self._entering.get(command.owner) != command.run:
             return begun
         return self._entered(command, self._held(command.owner, begun))
@@ -272,14 +276,14 @@ class Transactions:
         ) -> TransactionDecision:
             return machine.end(_with_fresh_id(command, fresh), ticket, now)
 
-        return self._with_producer_id(command.transactional_id, decide)
+        return self._with_producer_id(partial(self._decide, command.transactional_id), decide)
 
     def _decide(self, transactional_id: str, decide: TransactionDecide) -> Proposal[Any]:
         return self.topic.propose(owner_of(transactional_id), decide)
 
     def _with_producer_id(
         self,
-        transactional_id: str,
+        propose: Callable[[TransactionDecide], Proposal[Any]],
         decide: Callable[[ProducerId | None, TransactionCoordinator, Ticket, Now], TransactionDecision],
     ) -> Proposal[Any]:
         """Let the coordinator decide; if it needs a fresh producer id, get one and let it decide again."""
@@ -290,7 +294,7 @@ class Transactions:
             if isinstance(fresh, ProposalFailed):
                 answered.complete(fresh)
             else:
-                self._decide(transactional_id, partial(decide, fresh)).then(answered.complete)
+                propose(partial(decide, fresh)).then(answered.complete)
 
         def known(outcome: object) -> None:
             if not isinstance(outcome, ProducerIdNeeded):
@@ -304,12 +308,13 @@ class Transactions:
             else:
                 producer_ids.give(ask)
 
-        self._decide(transactional_id, partial(decide, None)).then(known)
+        propose(partial(decide, None)).then(known)
         return answered
 
     # Ends
 
     def _loaded(self, machine: TransactionCoordinator) -> None:
+        self._marked = {each for each in self._marked if not each[0].lost}
         host = next(host for host in self.topic if host.machine is machine)
         self._await_endings(host, machine, again=True)
 
@@ -343,33 +348,23 @@ class Transactions:
 
     def _send_markers(self, host: TransactionHost, endings: list[Ending]) -> None:
         for ending in endings:
-            if _key(ending) in self._marked:
+            if (host, _key(ending)) in self._marked:
                 continue
-            self._marked.add(_key(ending))
+            self._marked.add((host, _key(ending)))
             self.timed_out += ending.timed_out
-            marker = TransactionMarker(
+            fields = MarkerFields(
                 ending.producer.producer_id,
                 ending.producer.producer_epoch,
                 ending.commit,
                 host.partition.role.leader_epoch,
                 ending.client_version,
-                ending.partitions,
+                # The id goes back to its pool: rows must not be attributed to the next task that borrows it.
+                sync=is_pooled(ending.transactional_id),
             )
-            end = self._complete_writer if is_pooled(ending.transactional_id) else self._complete
-            self.markers.send(marker, partial(end, ending))
+            marker = TransactionMarker(fields, ending.partitions, ending.metadata_offset)
+            self.markers.send(marker, partial(self._complete, host, ending), lambda: host.lost)
 
-    def _complete_writer(self, ending: Ending) -> None:
-        """Give the id back to its pool when the markers of all partitions are synced."""
-
-        def synced(ok: bool) -> None:
-            if ok:
-                self._complete(ending)
-            else:
-                self._timers.after(ENDINGS_RETRY_MS, lambda: self._complete_writer(ending))
-
-        self._syncs.sync_partitions(ending.partitions, synced)
-
-    def _complete(self, ending: Ending) -> None:
+    def _complete(self, host: TransactionHost, ending: Ending) -> None:
         """Record that every partition has its marker."""
 
         def decide(
@@ -378,12 +373,12 @@ class Transactions:
             return machine.complete(ending, fresh, ticket, now)
 
         def known(outcome: object) -> None:
-            if isinstance(outcome, ProposalFailed) and outcome.code is not ErrorCode.NOT_COORDINATOR:
-                self._timers.after(ENDINGS_RETRY_MS, lambda: self._complete(ending))
+            if isinstance(outcome, ProposalFailed) and not host.lost:
+                self._timers.after(ENDINGS_RETRY_MS, lambda: self._complete(host, ending))
             else:
-                self._marked.discard(_key(ending))
+                self._marked.discard((host, _key(ending)))
 
-        self._with_producer_id(ending.transactional_id, decide).then(known)
+        self._with_producer_id(host.propose, decide).then(known)
 
     # Administration
 
@@ -477,7 +472,7 @@ class Transactions:
         return counts, oldest_at_ms
 
 
-def _key(ending: Ending) -> tuple[str, Producer, int]:
+def _key(ending: Ending) -> _EndingKey:
     return ending.transactional_id, ending.producer, ending.decided_at_ms
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from headrace.client.core.calls import ANY_BROKER, Call, Operation, Pause, ask
 from headrace.client.errors import BrokerError
 from headrace.client.types import Broker, PartitionDescription, TopicDescription
-from headrace.model.errors import ErrorCode
+from headrace.model.errors import ErrorCode, error_code
 from headrace.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
 from headrace.wire.messages import metadata
 
@@ -259,14 +259,6 @@ def _describe_partition(
         error=error_code(partition.error_code),
         eligible=getattr(partition, "eligible_leader_replicas", None) or (),
     )
-
-
-def error_code(code: int) -> ErrorCode:
-    """Return the error code; a code of a newer broker counts as an unknown error."""
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def fetch_metadata(topics: Iterable[str] | None, *, target: int = ANY_BROKER) -> Operation[metadata.MetadataResponse]:

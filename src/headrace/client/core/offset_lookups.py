@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from headrace.client.core.admin.routing import by_topic
 from headrace.client.core.calls import Call
-from headrace.client.core.cluster import Cluster, error_code
+from headrace.client.core.cluster import Cluster
 from headrace.client.types import EARLIEST_LOCAL, MAX_TIMESTAMP, IsolationLevel, OffsetAt
+from headrace.model.errors import error_code
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import list_offsets as list_offsets_api
 

@@ -70,6 +70,8 @@ class Ending(NamedTuple):
     """Distinguishes it from other transactions of the producer: they may share a producer epoch."""
     timed_out: bool
     """Whether it was aborted by its timeout; False after the coordinator was reloaded, which does not know it."""
+    metadata_offset: int = 0
+    """The offset of the coordinator's metadata at which every partition was known."""
 
 
 class ListedTransaction(NamedTuple):

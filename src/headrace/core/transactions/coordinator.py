@@ -1,6 +1,6 @@
 """The transaction coordinator of one partition of `__transaction_state`: its transactional ids and their commands."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from headrace.core.coordination.deadlines import Deadlines
 from headrace.core.coordination.machine import Now, Producer, Ticket
@@ -56,10 +56,11 @@ _UPTIME = TransactionDeadline(TransactionDeadlineKind.UPTIME)
 
 
 class TransactionCoordinator:
-    def __init__(self, settings: TransactionSettings) -> None:
+    def __init__(self, settings: TransactionSettings, metadata_offset: Callable[[], int] = lambda: 0) -> None:
+        """`metadata_offset` returns the offset of the metadata by which partitions are found now."""
         self.settings = settings
         self._deadlines: TransactionDeadlines = Deadlines()
-        self.tables = TransactionTables()
+        self.tables = TransactionTables(metadata_offset)
         self.endings = Endings(settings, self.tables, self._deadlines)
         self.batch_commits = BatchCommits(settings, self.tables, self.endings)
         self._waiting_adds: dict[str, list[tuple[AddPartitions, Ticket]]] = {}

@@ -127,6 +127,7 @@ class Endings:
             transaction.client_version,
             transaction.updated_at_ms,
             timed_out,
+            transaction.metadata_offset,
         )
 
 

@@ -54,6 +54,7 @@ _LAST_EPOCH_TAG = 10_000
 _WRITER_TAG = 10_001
 _UPTIME_TAG = 10_002
 _BOOT_TAG = 10_003
+_METADATA_OFFSET_TAG = 10_004
 
 _TOPIC_BYTES_MIN = 2
 
@@ -101,6 +102,8 @@ class Transaction(NamedTuple):
     """The coordinator's uptime at the start of the ongoing transaction."""
     boot_id: str = ""
     """The boot of the operating system in which the writer borrowed the id."""
+    metadata_offset: int = 0
+    """The offset of the coordinator's metadata at which every partition was known; 0 without partitions."""
 
 
 class TransactionRecord(NamedTuple):
@@ -215,6 +218,8 @@ def _flexible_value(transaction: Transaction) -> bytes:
         tags.append((_UPTIME_TAG, uptimes))
     if transaction.boot_id:
         tags.append((_BOOT_TAG, _boot_value(transaction.boot_id)))
+    if transaction.metadata_offset:
+        tags.append((_METADATA_OFFSET_TAG, INT64.pack(transaction.metadata_offset)))
     write_tags(write, tags)
     return b"".join(value)
 
@@ -303,4 +308,6 @@ def _with_tags(transaction: Transaction, value: bytes, position: int) -> Transac
             transaction = transaction._replace(updated_uptime_ms=updated_ms, started_uptime_ms=started_ms)
         elif tag == _BOOT_TAG:
             transaction = transaction._replace(boot_id=read_compact_string(value, start)[0])
+        elif tag == _METADATA_OFFSET_TAG:
+            transaction = transaction._replace(metadata_offset=read_number(value, start, INT64)[0])
     return transaction

@@ -3,6 +3,8 @@
 The state changes only by `apply`, in a live coordinator and in a replay alike.
 """
 
+from collections.abc import Callable
+
 from headrace.core.coordination.machine import Decision, DecisionBuilder, Now
 from headrace.core.coordination.uptime import Uptime
 from headrace.core.transactions.owner_records import Owner, OwnerRecord
@@ -17,7 +19,8 @@ _ONGOING = TransactionState.ONGOING
 
 
 class TransactionTables:
-    def __init__(self) -> None:
+    def __init__(self, metadata_offset: Callable[[], int]) -> None:
+        self._metadata_offset = metadata_offset
         self.transactions: dict[str, Transaction] = {}
         self.owners: dict[str, Owner] = {}
         self.pools = Pools()
@@ -53,12 +56,15 @@ class TransactionTables:
             self.uptime.replayed(after.updated_uptime_ms)
 
     def write(self, out: TransactionDecisionBuilder, transactional_id: str, transaction: Transaction, now: Now) -> None:
-        """Write the transaction's record with the current uptime."""
+        """Write the transaction's record with the current uptime and metadata offset."""
         uptime_ms = self.uptime.at(now)
         before = self.transactions.get(transactional_id)
         began = transaction.state is _ONGOING and (before is None or before.state is not _ONGOING)
         started_ms = uptime_ms if began else transaction.started_uptime_ms
-        stamped = transaction._replace(updated_uptime_ms=uptime_ms, started_uptime_ms=started_ms)
+        metadata_offset = max(transaction.metadata_offset, self._metadata_offset()) if transaction.partitions else 0
+        stamped = transaction._replace(
+            updated_uptime_ms=uptime_ms, started_uptime_ms=started_ms, metadata_offset=metadata_offset
+        )
         out.write(TransactionRecord(transactional_id, stamped))
 
     def write_owner(self, out: TransactionDecisionBuilder, name: str, owner: Owner, now: Now) -> None:

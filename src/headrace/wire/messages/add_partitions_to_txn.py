@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from struct import Struct
 
 from headrace.wire.codec import Encoding, begin_encoding, decode, encode
-from headrace.wire.primitives.layouts import INT32, Buffer
+from headrace.wire.primitives.layouts import INT32, INT64, Buffer
 from headrace.wire.primitives.readers import (
+    end_tag,
     read_array,
     read_compact_array,
     read_compact_numbers,
     read_compact_string,
+    read_number,
     read_numbers,
     read_string,
+    read_tag,
+    read_tag_count,
     skip_tags,
 )
 from headrace.wire.primitives.writers import (
@@ -27,6 +31,7 @@ from headrace.wire.primitives.writers import (
     write_compact_string,
     write_numbers,
     write_string,
+    write_tags,
 )
 
 API_KEY = 24
@@ -62,6 +67,9 @@ class AddPartitionsToTxnRequest:
     v3_and_below_producer_id: int = 0
     v3_and_below_producer_epoch: int = 0
     v3_and_below_topics: tuple[AddPartitionsToTxnRequestTopic, ...] = ()
+    metadata_offset: int = -1
+    leader_id: int = -1
+    boot_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,14 +191,46 @@ def _write_request_transaction_v4(write: Write, message: AddPartitionsToTxnReque
 
 def _read_request_v4(body: Buffer, position: int) -> tuple[AddPartitionsToTxnRequest, int]:
     transactions, position = read_compact_array(body, position, 14, _read_request_transaction_v4)
-    position = skip_tags(body, position) if body[position] else position + 1
-    message = AddPartitionsToTxnRequest(transactions=transactions)
+    metadata_offset: int = -1
+    leader_id: int = -1
+    boot_id: str = ""
+    tag_count, position = read_tag_count(body, position)
+    for _ in range(tag_count):
+        tag, position, stop = read_tag(body, position)
+        if tag == 10000:
+            metadata_offset, position = read_number(body, position, INT64)
+        elif tag == 10001:
+            leader_id, position = read_number(body, position, INT32)
+        elif tag == 10002:
+            boot_id, position = read_compact_string(body, position)
+        else:
+            position = stop
+        end_tag(position, stop)
+    message = AddPartitionsToTxnRequest(
+        transactions=transactions,
+        metadata_offset=metadata_offset,
+        leader_id=leader_id,
+        boot_id=boot_id,
+    )
     return message, position
 
 
 def _write_request_v4(write: Write, message: AddPartitionsToTxnRequest) -> None:
     write_compact_array(write, message.transactions, _write_request_transaction_v4)
-    write(NO_TAGS)
+    tagged: list[tuple[int, bytes]] = []
+    if message.metadata_offset != -1:
+        parts: list[Buffer] = []
+        parts.append(INT64.pack(message.metadata_offset))
+        tagged.append((10000, b"".join(parts)))
+    if message.leader_id != -1:
+        parts = []
+        parts.append(INT32.pack(message.leader_id))
+        tagged.append((10001, b"".join(parts)))
+    if message.boot_id:
+        parts = []
+        write_compact_string(parts.append, message.boot_id)
+        tagged.append((10002, b"".join(parts)))
+    write_tags(write, tagged)
 
 
 def _read_response_partition_v0(body: Buffer, position: int) -> tuple[AddPartitionsToTxnResponsePartition, int]:

@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from struct import Struct
 
 from headrace.wire.codec import Encoding, begin_encoding, decode, encode
-from headrace.wire.primitives.layouts import INT32, INT64, Buffer
+from headrace.wire.primitives.layouts import BOOL, INT32, INT64, Buffer
 from headrace.wire.primitives.readers import (
+    end_tag,
     read_array,
+    read_bool,
     read_compact_array,
     read_compact_numbers,
     read_compact_string,
+    read_number,
     read_numbers,
     read_string,
+    read_tag,
+    read_tag_count,
     skip_tags,
 )
 from headrace.wire.primitives.writers import (
@@ -27,6 +32,7 @@ from headrace.wire.primitives.writers import (
     write_compact_string,
     write_numbers,
     write_string,
+    write_tags,
 )
 
 API_KEY = 27
@@ -35,7 +41,6 @@ MAX_VERSION = 2
 FLEXIBLE_FROM = 1
 
 _IB = Struct(">ib")
-_IBX = Struct(">ibx")
 _IH = Struct(">ih")
 _IHX = Struct(">ihx")
 _IX = Struct(">ix")
@@ -56,11 +61,13 @@ class WriteTxnMarkersRequestMarker:
     topics: tuple[WriteTxnMarkersRequestTopic, ...] = ()
     coordinator_epoch: int = 0
     transaction_version: int = 0
+    sync: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTxnMarkersRequest:
     markers: tuple[WriteTxnMarkersRequestMarker, ...] = ()
+    metadata_offset: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +192,15 @@ def _read_request_marker_v2(body: Buffer, position: int) -> tuple[WriteTxnMarker
     topics, position = read_compact_array(body, position, 3, _read_request_topic_v1)
     coordinator_epoch, transaction_version = _IB.unpack_from(body, position)
     position += 5
-    position = skip_tags(body, position) if body[position] else position + 1
+    sync: bool = False
+    tag_count, position = read_tag_count(body, position)
+    for _ in range(tag_count):
+        tag, position, stop = read_tag(body, position)
+        if tag == 10000:
+            sync, position = read_bool(body, position)
+        else:
+            position = stop
+        end_tag(position, stop)
     message = WriteTxnMarkersRequestMarker(
         producer_id=producer_id,
         producer_epoch=producer_epoch,
@@ -193,6 +208,7 @@ def _read_request_marker_v2(body: Buffer, position: int) -> tuple[WriteTxnMarker
         topics=topics,
         coordinator_epoch=coordinator_epoch,
         transaction_version=transaction_version,
+        sync=sync,
     )
     return message, position
 
@@ -200,19 +216,38 @@ def _read_request_marker_v2(body: Buffer, position: int) -> tuple[WriteTxnMarker
 def _write_request_marker_v2(write: Write, message: WriteTxnMarkersRequestMarker) -> None:
     write(_QHF.pack(message.producer_id, message.producer_epoch, message.transaction_result))
     write_compact_array(write, message.topics, _write_request_topic_v1)
-    write(_IBX.pack(message.coordinator_epoch, message.transaction_version))
+    write(_IB.pack(message.coordinator_epoch, message.transaction_version))
+    tagged: list[tuple[int, bytes]] = []
+    if message.sync:
+        parts: list[Buffer] = []
+        parts.append(BOOL.pack(message.sync))
+        tagged.append((10000, b"".join(parts)))
+    write_tags(write, tagged)
 
 
 def _read_request_v2(body: Buffer, position: int) -> tuple[WriteTxnMarkersRequest, int]:
     markers, position = read_compact_array(body, position, 18, _read_request_marker_v2)
-    position = skip_tags(body, position) if body[position] else position + 1
-    message = WriteTxnMarkersRequest(markers=markers)
+    metadata_offset: int = -1
+    tag_count, position = read_tag_count(body, position)
+    for _ in range(tag_count):
+        tag, position, stop = read_tag(body, position)
+        if tag == 10000:
+            metadata_offset, position = read_number(body, position, INT64)
+        else:
+            position = stop
+        end_tag(position, stop)
+    message = WriteTxnMarkersRequest(markers=markers, metadata_offset=metadata_offset)
     return message, position
 
 
 def _write_request_v2(write: Write, message: WriteTxnMarkersRequest) -> None:
     write_compact_array(write, message.markers, _write_request_marker_v2)
-    write(NO_TAGS)
+    tagged: list[tuple[int, bytes]] = []
+    if message.metadata_offset != -1:
+        parts: list[Buffer] = []
+        parts.append(INT64.pack(message.metadata_offset))
+        tagged.append((10000, b"".join(parts)))
+    write_tags(write, tagged)
 
 
 def _read_response_partition_v0(body: Buffer, position: int) -> tuple[WriteTxnMarkersResponsePartition, int]:

@@ -1,4 +1,8 @@
-"""AddPartitionsToTxn: partitions become part of a transaction; from version 4 batched, for brokers."""
+"""AddPartitionsToTxn: partitions become part of a transaction; from version 4 batched, for brokers.
+
+Headrace's own fields, which only its brokers send: the offset of the sender's metadata, which names the partitions; the
+sender, which leads them; and the boot of its operating system.
+"""
 
 from headrace.wire.schemas.notation import BOOL, INT16, INT32, INT64, STRING, array, field, request, response
 
@@ -37,6 +41,9 @@ REQUEST = request(
             "0-3",
             named="Topic",
         ),
+        field("metadata_offset", INT64, "4+", default=-1, tag=10_000),
+        field("leader_id", INT32, "4+", default=-1, tag=10_001),
+        field("boot_id", STRING, "4+", tag=10_002),
     ],
 )
 

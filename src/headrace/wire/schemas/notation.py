@@ -11,6 +11,9 @@ from typing import NamedTuple
 VERSION_MAX = 32_767
 """The largest version an int16 can carry; the open end of "2+"."""
 
+OWN_TAGS_FROM = 10_000
+"""Tags from here on are Headrace's own fields in Kafka's messages. Other software skips them."""
+
 Default = bool | int | float | str | None | EllipsisType
 """A field's default; `...` stands for the zero of its type (0, "", no bytes, no items, false)."""
 

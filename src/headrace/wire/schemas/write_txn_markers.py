@@ -1,4 +1,8 @@
-"""WriteTxnMarkers: the transaction coordinator informs partition leaders of a transaction's outcome."""
+"""WriteTxnMarkers: the transaction coordinator informs partition leaders of a transaction's outcome.
+
+Headrace's own fields, which only its brokers send: `sync` asks for the marker to be on the disk before the response;
+`metadata_offset` is the offset of the metadata by which the coordinator has chosen the leaders.
+"""
 
 from headrace.wire.schemas.notation import BOOL, INT8, INT16, INT32, INT64, STRING, array, field, request, response
 
@@ -23,8 +27,10 @@ REQUEST = request(
                 ),
                 field("coordinator_epoch", INT32),
                 field("transaction_version", INT8, "2+"),
+                field("sync", BOOL, "2+", tag=10_000),
             ],
         ),
+        field("metadata_offset", INT64, "2+", default=-1, tag=10_000),
     ],
 )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from headrace.client.core.calls import Call, Operation, ask
-from headrace.client.core.cluster import Cluster, error_code, fetch_metadata
+from headrace.client.core.cluster import Cluster, fetch_metadata
 from headrace.client.errors import BadAnswer, BrokerError, ClientError
 from headrace.client.types import (
     Broker,
@@ -13,6 +13,7 @@ from headrace.client.types import (
     QuorumReplica,
     ReplicaSize,
 )
+from headrace.model.errors import error_code
 from headrace.wire.messages import describe_cluster as describe_cluster_api
 from headrace.wire.messages import describe_log_dirs as describe_log_dirs_api
 from headrace.wire.messages import describe_quorum as describe_quorum_api

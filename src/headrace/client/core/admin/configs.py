@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from headrace.client.core.calls import ANY_BROKER, Call, Operation, ask
-from headrace.client.core.cluster import Cluster, error_code, fetch_metadata
+from headrace.client.core.cluster import Cluster, fetch_metadata
 from headrace.client.errors import BrokerError, ClientError, InvalidArgument
 from headrace.client.types import (
     ConfigChange,
@@ -15,6 +15,7 @@ from headrace.client.types import (
     Outcome,
     ResourceType,
 )
+from headrace.model.errors import error_code
 from headrace.wire.messages import describe_configs as describe_configs_api
 from headrace.wire.messages import incremental_alter_configs as alter_configs_api
 from headrace.wire.messages import list_config_resources as list_resources_api

@@ -6,11 +6,11 @@ from typing import Any
 from headrace.client.core.admin.coordinators import ask_all_coordinators, ask_coordinators
 from headrace.client.core.admin.routing import by_topic
 from headrace.client.core.calls import VERSION_UNBOUNDED, ApiCodec, Call, Operation
-from headrace.client.core.cluster import Cluster, error_code
+from headrace.client.core.cluster import Cluster
 from headrace.client.errors import BrokerError, UnsupportedByBroker
 from headrace.client.types import GroupDescription, GroupMember, GroupOffset, ListedGroup, Outcome
 from headrace.core.groups.subscriptions import CONSUMER_PROTOCOL_TYPE, assigned_partitions
-from headrace.model.errors import ErrorCode
+from headrace.model.errors import ErrorCode, error_code
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import consumer_group_describe as consumer_groups_api
 from headrace.wire.messages import delete_groups as delete_groups_api

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 
 from headrace.client.core.admin.routing import ask_leaders, by_topic
 from headrace.client.core.calls import Call, Operation
-from headrace.client.core.cluster import Cluster, error_code
+from headrace.client.core.cluster import Cluster
 from headrace.client.core.offset_lookups import list_offsets_call, offsets_in
 from headrace.client.types import ActiveProducer, DeletedRecords, IsolationLevel, OffsetAt, PartitionProducers
-from headrace.model.errors import ErrorCode
+from headrace.model.errors import ErrorCode, error_code
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import delete_records as delete_records_api
 from headrace.wire.messages import describe_producers as describe_producers_api

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from headrace.client.core.admin.routing import ask_controller
 from headrace.client.core.calls import Operation, ask
-from headrace.client.core.cluster import Cluster, describe_topic, describe_topics, error_code, fetch_metadata
+from headrace.client.core.cluster import Cluster, describe_topic, describe_topics, fetch_metadata
 from headrace.client.errors import BadAnswer, InvalidArgument
 from headrace.client.types import NewTopic, Outcome, TopicDescription
+from headrace.model.errors import error_code
 from headrace.wire.messages import create_partitions as create_partitions_api
 from headrace.wire.messages import create_topics as create_topics_api
 from headrace.wire.messages import delete_topics as delete_topics_api

@@ -10,7 +10,7 @@ from headrace.client.core.admin.coordinators import (
 from headrace.client.core.admin.partitions import producers
 from headrace.client.core.admin.routing import ATTEMPT_PAUSE_MS, ask_leaders
 from headrace.client.core.calls import Call, Operation, Pause
-from headrace.client.core.cluster import Cluster, error_code
+from headrace.client.core.cluster import Cluster
 from headrace.client.core.groups.coordinator import CoordinatorKind
 from headrace.client.core.transaction_calls import end_call, is_implicit
 from headrace.client.errors import BrokerError
@@ -21,7 +21,7 @@ from headrace.client.types import (
     PreparedTransaction,
     TransactionDescription,
 )
-from headrace.model.errors import ErrorCode
+from headrace.model.errors import ErrorCode, error_code
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import describe_transactions as describe_api
 from headrace.wire.messages import init_producer_id as init_api

@@ -5,10 +5,10 @@ from hashlib import pbkdf2_hmac
 
 from headrace.client.core.admin.routing import ask_controller
 from headrace.client.core.calls import Operation, ask
-from headrace.client.core.cluster import Cluster, error_code
+from headrace.client.core.cluster import Cluster
 from headrace.client.errors import BrokerError, InvalidArgument
 from headrace.client.types import NewScramUser, Outcome, ScramCredential, ScramMechanism
-from headrace.model.errors import ErrorCode
+from headrace.model.errors import ErrorCode, error_code
 from headrace.wire.messages import alter_user_scram_credentials as alter_api
 from headrace.wire.messages import describe_user_scram_credentials as describe_api
 
