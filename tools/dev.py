@@ -29,9 +29,7 @@ CHECKED_LOOSELY = LINTED[1:]
 CACHES = (".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache")
 LITTER = (".venv", ".compat", *CACHES, "dist", "build")
 UNIT_TESTS = "not process and not spark and not slow"
-MODULE_MARK = re.compile(
-    r"^pytestmark = (\[[^\]]*)?pytest\.mark\.(process|spark|slow|xdist_group\(.spark.\))", re.MULTILINE
-)
+MODULE_MARK = re.compile(r"^pytestmark = (\[[^\]]*)?pytest\.mark\.(process|spark|slow)", re.MULTILINE)
 COMPILE = (
     *("uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header", "--no-annotate"),
     *("--no-emit-index-url", "--python-version", "3.11", "pyproject.toml"),

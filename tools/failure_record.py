@@ -42,10 +42,8 @@ def pytest_runtest_makereport(
 
 
 def plain_name(item: pytest.Item) -> str:
-    """Return the name under which pytest finds the test: its path and, without xdist's `@group`, the rest of its id."""
+    """Return the name under which pytest finds the test: its path and the rest of its id."""
     name = item.nodeid.partition("::")[2]
-    if group := item.get_closest_marker("xdist_group"):
-        name = name.removesuffix("@" + str(group.kwargs.get("name") or group.args[0]))
     return f"{os.path.relpath(item.path, item.config.invocation_params.dir)}::{name}"
 
 

@@ -1,13 +1,15 @@
 """Hand whole test modules to xdist's workers, those that take longest first, as a pytest plugin.
 
-A module stays in one worker, so that the broker or the client that its tests share is started once. Spark and long
-simulations come before other processes, and those before unit tests, whose small modules fill the end of the run
-evenly. Tests stay in random order inside a module, and so do modules of the same kind.
+A module stays in one worker, so that the broker or the client that its tests share is started once. The first worker
+begins with the modules that share Spark's session; the others take one of them only when nothing but unit tests is
+left beside it, because a second session costs a start of Java. Unit tests, whose modules are small, come last and fill
+the end of the run evenly. Tests stay in random order inside a module, and so do modules of the same kind.
 """
 
 from __future__ import annotations
 
 import re
+from enum import Enum
 from functools import cache
 from pathlib import Path
 
@@ -18,42 +20,44 @@ from xdist.workermanage import WorkerController
 
 SPARK_FOLDER = "tests/spark/"
 SPARK_SESSION = re.compile(r"\bspark: .?SparkSession")
-SPARK_UNIT = "Spark's session"
-"""All modules whose tests share Spark's session are one unit of work: a second session costs a start of Java."""
-MARKS_LONGEST_FIRST = ("slow", "process")
+MARK = re.compile(r"\bpytest\.mark\.(spark|slow|process)\b")
+FIRST_WORKER = "gw0"
+
+
+class Kind(Enum):
+    SESSION = "its tests share Spark's session"
+    SPARK = "its tests start Spark in processes of their own"
+    SLOW = "some of its tests take seconds"
+    PROCESS = "some of its tests start processes"
+    UNIT = "unit tests only"
+
+
+ORDER_OF_FIRST_WORKER = (Kind.SESSION, Kind.SPARK, Kind.SLOW, Kind.PROCESS, Kind.UNIT)
+ORDER_OF_OTHER_WORKERS = (Kind.SPARK, Kind.SLOW, Kind.PROCESS, Kind.SESSION, Kind.UNIT)
 
 
 @cache
-def unit_of(path: Path) -> str:
-    """Return the unit of work that a test module belongs to: itself, or all modules that use Spark's session."""
-    name = path.as_posix()
-    return SPARK_UNIT if SPARK_FOLDER in name and SPARK_SESSION.search(path.read_text()) else name
-
-
-@cache
-def rank(unit: str) -> int:
-    """Return the place of a unit in the order of work; units with a smaller number start earlier."""
-    if unit == SPARK_UNIT:
-        return 0
-    if SPARK_FOLDER in unit:
-        return 1
-    text = Path(unit).read_text()
-    marks = (place for place, mark in enumerate(MARKS_LONGEST_FIRST, 2) if f"pytest.mark.{mark}" in text)
-    return next(marks, 2 + len(MARKS_LONGEST_FIRST))
+def kind_of(module: Path) -> Kind:
+    if not module.is_file():  # pytest gives modules outside of the project folder no path
+        return Kind.UNIT
+    text = module.read_text()
+    if SPARK_FOLDER in module.as_posix() and SPARK_SESSION.search(text):
+        return Kind.SESSION
+    marks = set(MARK.findall(text))
+    return next((kind for kind in (Kind.SPARK, Kind.SLOW, Kind.PROCESS) if kind.name.lower() in marks), Kind.UNIT)
 
 
 class ModuleScheduling(LoadFileScheduling):
-    """Assigns the unit of the smallest rank that is left; nodes ask for another one when they have almost finished."""
+    """Assigns to a worker the module of the kind that comes first in the worker's order."""
 
     def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
         super().__init__(config, log)
         self._root = config.rootpath
 
-    def _split_scope(self, nodeid: str) -> str:
-        return unit_of(self._root / super()._split_scope(nodeid))
-
     def _assign_work_unit(self, node: WorkerController) -> None:
-        self.workqueue.move_to_end(min(self.workqueue, key=rank), last=False)
+        order = ORDER_OF_FIRST_WORKER if node.gateway.id == FIRST_WORKER else ORDER_OF_OTHER_WORKERS
+        chosen = min(self.workqueue, key=lambda scope: order.index(kind_of(self._root / scope)))
+        self.workqueue.move_to_end(chosen, last=False)
         super()._assign_work_unit(node)
 
 

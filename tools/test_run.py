@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FLAKY_PAGE = ROOT / "tests" / "flaky.md"
 SEED_MAX = 2**32 - 1
 WORKERS = 2
+SCHEDULER = ("--dist=loadfile", "-p", "tools.module_scheduler")
 RERUN_TESTS_MAX = 5
 RERUN_SECONDS_MAX = 1200
 CORES_ARE_BUSY = (False, True, False)
@@ -154,7 +155,7 @@ def main(arguments: Sequence[str]) -> int:
     print_flaky_tests()
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "failures.json"
-        order = (f"--numprocesses={WORKERS}", "--dist=loadgroup", seed, *arguments)
+        order = (f"--numprocesses={WORKERS}", *SCHEDULER, seed, *arguments)
         command = pytest_command(*order, f"--failure-record={record}")
         status = subprocess.run(command, cwd=ROOT, env=environment()).returncode
         failures = read_failures(record)

@@ -1,4 +1,4 @@
-"""Workers get whole test modules, the longest kinds first, and the modules of Spark's session as one unit."""
+"""Workers get whole test modules, the longest kinds first; one worker begins with those that use Spark's session."""
 
 import os
 import re
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.module_scheduler import SPARK_UNIT, rank, unit_of
+from tools.module_scheduler import ORDER_OF_FIRST_WORKER, ORDER_OF_OTHER_WORKERS, Kind, kind_of
+from tools.test_run import SCHEDULER
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_SECONDS_MAX = 240
@@ -22,20 +23,35 @@ def test_number(number):
 """
 
 
-def test_modules_of_one_spark_session_are_one_unit() -> None:
-    assert unit_of(ROOT / "tests/spark/source/test_batch.py") == SPARK_UNIT
-    assert unit_of(ROOT / "tests/spark/sink/test_lanes.py") == SPARK_UNIT
-    assert unit_of(ROOT / "tests/spark/sink/test_rows.py") != SPARK_UNIT
+@pytest.mark.parametrize(
+    ("module", "kind"),
+    [
+        ("spark/source/test_batch.py", Kind.SESSION),
+        ("spark/sink/test_lanes.py", Kind.SESSION),
+        ("spark/kills/test_kills.py", Kind.SPARK),
+        ("sim/test_seeds.py", Kind.SLOW),
+        ("broker_process/test_kill.py", Kind.PROCESS),
+        ("spark/sink/test_rows.py", Kind.UNIT),
+        ("wire/test_frames.py", Kind.UNIT),
+    ],
+)
+def test_modules_have_the_kind_of_their_longest_tests(module: str, kind: Kind) -> None:
+    assert kind_of(ROOT / "tests" / module) is kind
 
 
-def test_the_longest_kinds_come_first(tmp_path: Path) -> None:
-    kinds = {}
-    for kind, text in {"process": "pytestmark = pytest.mark.process", "slow": "@pytest.mark.slow", "unit": ""}.items():
-        module = tmp_path / f"test_{kind}.py"
-        module.write_text(text)
-        kinds[kind] = rank(unit_of(module))
-    own_driver = rank(str(ROOT / "tests/spark/kills/test_kills.py"))
-    assert rank(SPARK_UNIT) < own_driver < kinds["slow"] < kinds["process"] < kinds["unit"]
+@pytest.mark.parametrize("order", [ORDER_OF_FIRST_WORKER, ORDER_OF_OTHER_WORKERS])
+def test_every_worker_ends_with_unit_tests(order: tuple[Kind, ...]) -> None:
+    assert set(order) == set(Kind)
+    assert order[-1] is Kind.UNIT
+
+
+def test_only_the_first_worker_begins_with_the_session_of_spark() -> None:
+    assert ORDER_OF_FIRST_WORKER.index(Kind.SESSION) == 0
+    assert ORDER_OF_OTHER_WORKERS.index(Kind.SESSION) == len(Kind) - 2
+
+
+def test_test_runs_use_it() -> None:
+    assert "tools.module_scheduler" in SCHEDULER
 
 
 @pytest.mark.process
@@ -43,7 +59,7 @@ def test_a_module_stays_in_one_worker(tmp_path: Path) -> None:
     for name in "abcd":
         (tmp_path / f"test_{name}.py").write_text(MODULE)
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-v", "-p", "xdist", "-p", "tools.module_scheduler", "-n2", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-v", "-p", "xdist", *SCHEDULER, "-n2", str(tmp_path)],
         cwd=ROOT,
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,

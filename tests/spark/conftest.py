@@ -1,4 +1,4 @@
-"""One Spark session and one broker for all tests of a process; those that use them run in one worker."""
+"""One Spark session and one broker for all tests of a process; `tools/module_scheduler.py` keeps most in one worker."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,6 @@ from tests.spark.sessions import running_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-WORKER_GROUP = "spark"
 FAST_START = "-XX:TieredStopAtLevel=1"
 """Tests end before Java's optimizing compiler and its parallel collector pay off. A start takes 8.6 s of processor time
 with these options, 9.2 s with the first alone, and 4.2 s with the classes that `make test` keeps in `.venv/cache`."""
@@ -23,13 +22,11 @@ TEST_SECONDS_MAX = 600
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of one JVM in one worker, and mark every test that uses Spark."""
+    """Mark every test that uses the session; tests that start Spark in a process of their own carry the marker."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group(WORKER_GROUP))
-            item.add_marker(pytest.mark.timeout(TEST_SECONDS_MAX))
-        if any(WORKER_GROUP in marker.args for marker in item.iter_markers("xdist_group")):
             item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.timeout(TEST_SECONDS_MAX))
 
 
 @pytest.fixture(scope="session")

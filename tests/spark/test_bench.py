@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.timeout(RUN_SECONDS_MAX + 20)
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 def test_reads_and_streams_of_a_quick_run_have_figures(tmp_path: Path) -> None:
     """The other parts differ from these in numbers, and a second Spark, only."""
     page = tmp_path / "page.md"

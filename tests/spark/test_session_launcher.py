@@ -222,7 +222,7 @@ def test_what_spark_imports_to_find_the_formats_is_light() -> None:
 
 
 @pytest.mark.timeout(JOB_SECONDS_MAX)
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 def test_a_job_runs_without_java_on_the_path(broker: EmbeddedBroker, tmp_path: Path, job: str) -> None:
     topic = broker.create_topic(broker.unused_topic_name("no-java"), partitions=2)
     produce(broker, topic, [b"v"] * 50)
@@ -252,7 +252,7 @@ def test_a_job_runs_without_java_on_the_path(broker: EmbeddedBroker, tmp_path: P
 
 
 @pytest.mark.timeout(JOB_SECONDS_MAX)
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 def test_a_job_runs_on_a_cluster_of_two_workers(
     broker: EmbeddedBroker, tmp_path: Path, job: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

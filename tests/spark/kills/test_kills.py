@@ -15,7 +15,7 @@ from tests.spark.kills.points import BROKER, DRIVER, MARKERS, PAUSE, SHUFFLE, WO
 pytestmark = [
     pytest.mark.record_integrity,
     pytest.mark.timeout(2 * DRIVER_S_MAX),
-    pytest.mark.xdist_group("spark"),
+    pytest.mark.spark,
 ]
 
 

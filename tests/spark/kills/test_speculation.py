@@ -13,7 +13,7 @@ from tests.spark.kills.points import PAUSE, Plan
 pytestmark = [
     pytest.mark.record_integrity,
     pytest.mark.timeout(2 * DRIVER_S_MAX),
-    pytest.mark.xdist_group("spark"),
+    pytest.mark.spark,
 ]
 
 SETTINGS = {

@@ -36,7 +36,7 @@ spark:
 
 
 @pytest.mark.timeout(SECONDS_MAX)
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 def test_a_detached_run_on_a_cluster_is_watched_and_stopped_from_elsewhere(
     broker: EmbeddedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

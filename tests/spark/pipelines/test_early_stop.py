@@ -40,7 +40,7 @@ def words_of_children(process_id: int) -> list[str]:
     return found
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_ended_while_spark_starts(
     broker: EmbeddedBroker, topic: str, tmp_path: Path, number: signal.Signals

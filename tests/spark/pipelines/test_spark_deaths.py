@@ -57,7 +57,7 @@ def has_said(command: Running, text: str) -> bool:
 
 
 @pytest.mark.timeout(TEST_SECONDS_MAX)
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 def test_a_run_says_what_died_starts_again_and_ends_when_its_attempts_are_over(
     broker: EmbeddedBroker, tmp_path: Path
 ) -> None:

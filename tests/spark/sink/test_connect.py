@@ -14,7 +14,7 @@ from tests.spark.sink.connect_driver import ROWS
 
 
 @pytest.mark.timeout(TEST_SECONDS_MAX)
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 def test_foreach_batch_is_refused_without_a_name_and_writes_once_with_one(tmp_path: Path) -> None:
     with EmbeddedBroker() as broker:
         for topic in ("in", "out"):
