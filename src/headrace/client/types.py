@@ -95,7 +95,7 @@ class QuorumReplica(NamedTuple):
     lag: int
     """Entries that the leader has and this replica is not known to have."""
     caught_up_ms: int | None
-    """When it last had everything that the leader has, in milliseconds of the epoch; None if it is not known."""
+    """The last time at which it had everything that the leader has, in milliseconds of the epoch; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,5 @@
 """Findings of `headrace doctor` about this machine: Python, limits, memory, clock and the data folder."""
 
-import errno
-import fcntl
 import os
 import platform
 import resource
@@ -13,6 +11,7 @@ from pathlib import Path
 
 from headrace.operations.amounts import size_text
 from headrace.operations.findings import Finding, note, ok, problem, warning
+from headrace.operations.folder_owner import folder_owner
 from headrace.wire.compiled import INSTALL, CompiledHelper, compiled_helpers
 
 PYTHON_MIN = (3, 11)
@@ -23,7 +22,6 @@ DISK_FREE_BYTES_ADVISED = 2 << 30
 CLOCK_YEAR_MIN = 2025
 CLOCK_AHEAD_SECONDS_MAX = 60
 SEGMENTS_LOOKED_AT_MAX = 1_000
-LOCK_FILE = ".lock"
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs"})
 NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p"})
 
@@ -116,21 +114,16 @@ def check_data_folder(folder: Path, *, free_bytes_min: int) -> Iterator[Finding]
 
 def lock_finding(folder: Path) -> Finding:
     try:
-        file = os.open(folder / LOCK_FILE, os.O_RDONLY)
+        owner = folder_owner(folder)
     except FileNotFoundError:
         return ok("data folder", f"{folder} is free: no broker has used it yet")
+    except PermissionError as error:
+        return problem("data folder", f"{error.filename}: {error.strerror}", "run doctor as the broker's user")
     except OSError as error:
-        return problem("data folder", f"{folder / LOCK_FILE}: {error.strerror}", "run doctor as the broker's user")
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-            return note("data folder", f"cannot tell whether {folder} is in use: {error.strerror}")
-        owner = os.pread(file, 32, 0).decode("ascii", "replace").strip() or "unknown"
-        return ok("data folder", f"{folder} is in use by process {owner}")
-    finally:
-        os.close(file)
-    return ok("data folder", f"{folder} is not in use")
+        return note("data folder", f"cannot tell whether {folder} is in use: {error.strerror}")
+    if owner is None:
+        return ok("data folder", f"{folder} is not in use")
+    return ok("data folder", f"{folder} is in use by process {owner or 'unknown'}")
 
 
 def file_system_of(folder: Path, mounts: str) -> str:

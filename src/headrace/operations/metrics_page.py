@@ -56,6 +56,14 @@ def total(page: MetricsPage, name: str) -> float:
     return sum(value for _, value in page.get(name, ()))
 
 
+def totals_by(page: MetricsPage, name: str, label: str) -> dict[str, float]:
+    """Return the sums over all other labels, such as the shard, by the value of one label."""
+    sums: dict[str, float] = {}
+    for labels, value in page.get(name, ()):
+        sums[labels.get(label, "")] = sums.get(labels.get(label, ""), 0.0) + value
+    return sums
+
+
 def histogram(page: MetricsPage, name: str) -> Histogram:
     counts: dict[float, float] = {}
     for labels, value in page.get(f"{name}_bucket", ()):

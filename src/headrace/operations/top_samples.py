@@ -17,6 +17,7 @@ from headrace.operations.metrics_page import (
     percentile,
     read_page,
     total,
+    totals_by,
 )
 
 GROUPS_MAX = 200
@@ -167,7 +168,7 @@ def _node(before: Sample, now: Sample, seconds: float) -> NodeRow | None:
         return max(total(later, name) - total(earlier, name), 0.0) / seconds
 
     turns = difference(histogram(later, LOOP_TURNS), histogram(earlier, LOOP_TURNS))
-    longest = total(later, LOOP_LAG)
+    longest = max((value for _, value in later.get(LOOP_LAG, ())), default=0.0)  # of all shards
     return NodeRow(
         rate("headrace_bytes_in_total"),
         rate("headrace_bytes_out_total"),
@@ -188,9 +189,9 @@ def _error_rates(earlier: MetricsPage, later: MetricsPage, seconds: float) -> di
         ("headrace_fetch_errors_total", "error", "fetch {}".format),
         ("headrace_request_errors_total", "api", str),
     ):
-        before = {labels.get(label, ""): value for labels, value in earlier.get(family, ())}
-        for labels, value in later.get(family, ()):
-            grown = value - before.get(labels.get(label, ""), 0.0)
-            if grown > 0 and labels.get(label) not in ("produce", "fetch"):  # counted by error above
-                found[name_of(labels.get(label, ""))] = round(grown / seconds, 3)
+        before, now = totals_by(earlier, family, label), totals_by(later, family, label)
+        for name, value in now.items():
+            grown = value - before.get(name, 0.0)
+            if grown > 0 and name not in ("produce", "fetch"):  # counted by error above
+                found[name_of(name)] = round(grown / seconds, 3)
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))

@@ -25,7 +25,7 @@ class ShardProcess:
         """Those of its listeners for clients; empty before it is ready."""
         self.restarts = 0
         self.start_at_ms: float | None = 0.0
-        """When it is to be started; None while it runs."""
+        """The time of its next start; None while it runs."""
         self._arguments = arguments
         self._process: subprocess.Popen[bytes] | None = None
         self._output = b""

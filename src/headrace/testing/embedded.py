@@ -12,21 +12,18 @@ import sys
 import threading
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from headrace.broker.node import Node
 from headrace.broker.process import real_ports
 from headrace.model.configs.values import BrokerConfig
 from headrace.ports.real.processes import stop
 from headrace.testing.private_folders import make_private_folder, remove_private_folder
-
-if TYPE_CHECKING:
-    from headrace.client import Admin
+from headrace.testing.topic_calls import TopicCalls
 
 START_MS_MAX = 30_000
 STOP_MS_MAX = 60_000
 """A clean stop syncs every partition, and the disk may be busy."""
-TOPIC_NAME_LENGTH_MAX = 200
 
 TEST_DEFAULTS: Mapping[str, str] = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -39,18 +36,18 @@ TEST_DEFAULTS: Mapping[str, str] = {
 }
 
 
-class EmbeddedBroker:
+class EmbeddedBroker(TopicCalls):
     """Pass Kafka's property names in `config`; with `data_dir` the data outlives the broker."""
 
     def __init__(
         self, *, data_dir: str | None = None, process: bool = False, config: Mapping[str, str] | None = None
     ) -> None:
+        super().__init__()
         self._data_dir = data_dir
         self._own_process = process
         self._config = dict(config or {})
         self._folder: str | None = None
         self._runner: _ThreadRunner | _ProcessRunner | None = None
-        self._topics_named = 0
 
     # Start and stop
 
@@ -102,33 +99,6 @@ class EmbeddedBroker:
         """Return the id of the broker's process: this one, or its own."""
         assert self._runner is not None, "start the broker first: `with EmbeddedBroker() as broker:`"
         return self._runner.process_id
-
-    def create_topic(self, name: str, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
-        """Create a topic and return its name; it can be used at once."""
-        from headrace.client import NewTopic
-
-        with self._admin() as admin:
-            outcome = admin.create_topics([NewTopic(name, partitions=partitions, configs=dict(configs or {}))])[name]
-        if outcome.error:
-            raise ValueError(f'topic "{name}" cannot be created: {outcome.message or outcome.error.name}')
-        return name
-
-    def delete_topic(self, name: str) -> None:
-        with self._admin() as admin:
-            outcome = admin.delete_topics([name])[name]
-        if outcome.error:
-            raise ValueError(f'topic "{name}" cannot be deleted: {outcome.message or outcome.error.name}')
-
-    def unused_topic_name(self, text: str) -> str:
-        """Return a valid topic name made from any text, a new one at each call."""
-        self._topics_named += 1
-        legal = re.sub(r"[^a-zA-Z0-9-]+", "-", text).strip("-")[:TOPIC_NAME_LENGTH_MAX]
-        return f"{legal or 'topic'}-{self._topics_named}"
-
-    def _admin(self) -> "Admin":
-        from headrace.client import Admin
-
-        return Admin(self.bootstrap_servers)
 
 
 class _ThreadRunner:
