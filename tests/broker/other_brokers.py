@@ -3,6 +3,9 @@
 from headrace.core.controller.commands import Decision
 from headrace.core.controller.records import Endpoint, PartitionChangeRecord, RegisterBrokerRecord
 from headrace.model.ids import NodeId
+from headrace.wire.apis import ApiKey
+from headrace.wire.messages import create_topics
+from tests.broker.virtual import LONG_MS
 
 THIS, OTHER = NodeId(1), NodeId(2)
 NO_LEADER = NodeId(-1)
@@ -24,6 +27,19 @@ def commit_and_wait(broker, *records):
 def registration(node_id=OTHER, host=OTHER_HOST, port=OTHER_PORT, rack=None):
     endpoint = Endpoint("PLAINTEXT", host, port, "PLAINTEXT")
     return RegisterBrokerRecord(node_id, b"i" * 16, 1, (endpoint,), rack, host)
+
+
+def create_elsewhere(client, name, *replicas):
+    """Create a topic with one partition for each of these brokers."""
+    chosen = create_topics.CreateTopicsRequestAssignment
+    topic = create_topics.CreateTopicsRequestTopic(
+        name=name,
+        num_partitions=-1,
+        replication_factor=-1,
+        assignments=tuple(chosen(partition_index=index, broker_ids=(node,)) for index, node in enumerate(replicas)),
+    )
+    request = create_topics.CreateTopicsRequest(topics=(topic,), timeout_ms=LONG_MS)
+    assert client.ask(ApiKey.CREATE_TOPICS, 7, request).topics[0].error_code == 0
 
 
 def election(broker, topic, index, leader, *, replicas=None):

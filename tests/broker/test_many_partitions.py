@@ -56,7 +56,7 @@ def test_a_config_that_changes_while_partitions_come_counts_for_all_of_them():
     changed = ConfigRecord(ResourceKind.TOPIC, "many", "max.message.bytes", "5000")
     table.apply(apply_with_delta(image, [changed]), image)
     assert admin.wait(asked).topics[0].error_code == 0
-    assert {partition.config.message_bytes_max for partition in table.by_name[b"many"].partitions} == {5000}
+    assert {partition.config.message_bytes_max for partition in table.by_name[b"many"].replicas.values()} == {5000}
 
 
 def test_many_topics_come_and_go_in_slices_as_well():

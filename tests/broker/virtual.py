@@ -104,7 +104,7 @@ class VirtualBroker:
         return Client(self, **options)
 
     def partition(self, topic, index=0):
-        return self.node.broker.partitions.by_name[topic.encode()].partitions[index]
+        return self.node.broker.partitions.by_name[topic.encode()].replicas.get(index)
 
     def with_topic(self, name="t", *, partitions=1, **configs):
         """The broker itself, once the topic is there; config names with "_" for "."."""

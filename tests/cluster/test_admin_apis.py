@@ -333,7 +333,7 @@ class TestTogether:
             return len(answers) == 2
 
         node.world.run_until(has_both)
-        partition = broker.partitions.by_name[b"late"].partitions[0]
+        partition = broker.partitions.by_name[b"late"].replicas[0]
         assert (partition.config.segment_bytes, partition.log.config.segment_bytes) == (2_000_000, 2_000_000)
 
     def test_damaged_metadata_is_told_rather_than_cut_off(self, node, client):

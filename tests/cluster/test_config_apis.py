@@ -133,7 +133,7 @@ class TestAlterConfigs:
     def test_a_topic_obeys_at_once(self, node, client):
         create(client, topic("orders"))
         assert alter(client, ("max.message.bytes", SET, "99")).error_code == 0
-        partition = node.machine.node.broker.partitions.by_name[b"orders"].partitions[0]
+        partition = node.machine.node.broker.partitions.by_name[b"orders"].replicas[0]
         assert partition.config.message_bytes_max == 99
 
     def test_a_helpful_message(self, client):
@@ -151,5 +151,5 @@ class TestAlterConfigs:
         again = KafkaClient(node.world)
         told = {entry.name: entry.value for entry in describe(again, TOPIC, "orders").configs}
         assert (told["retention.ms"], told["segment.bytes"]) == ("123456", "1048576")
-        partition = node.machine.node.broker.partitions.by_name[b"orders"].partitions[0]
+        partition = node.machine.node.broker.partitions.by_name[b"orders"].replicas[0]
         assert (partition.config.retention_ms, partition.config.segment_bytes) == (123456, 1048576)

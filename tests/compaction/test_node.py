@@ -46,7 +46,7 @@ class Table:
 
     @property
     def log(self):
-        return self.virtual.running.broker.partitions.by_name[TOPIC.encode()].partitions[0].log
+        return self.virtual.running.broker.partitions.by_name[TOPIC.encode()].replicas[0].log
 
     @property
     def compactor(self):

@@ -91,6 +91,9 @@ def assert_alike(image: MetadataImage, plain: Plain) -> None:
         found = [partition for _, partition in image.partitions_led_by(node)]
         assert len(found) == len(led)
         assert set(found) == led
+        for topic_id, states in plain.items():
+            held = [index for index, state in enumerate(states) if node in state.replicas]
+            assert image.topics_by_id[topic_id].partitions.held_by(node) == held
 
 
 @given(steps)

@@ -28,7 +28,7 @@ def test_a_deleted_topic_does_not_return_as_a_stray_after_a_power_cut(seed, recr
     broker.machine.cut_power()
     broker.boot()
     assert not [name for name in folders(broker) if name.endswith("-stray")]
-    assert not broker.events("belongs to no topic")
+    assert not broker.events("belongs to no partition")
     assert len([name for name in folders(broker) if name.startswith("t-") and "delete" not in name]) == 3 * recreated
 
 

@@ -22,7 +22,7 @@ from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.peers.requests import NoPeers, PeerRequests
 from headrace.broker.produce.stages import ProduceStages
 from headrace.broker.timers import Timers
-from headrace.broker.topic_metadata import TopicFragments
+from headrace.broker.topic_metadata import TopicMetadata
 from headrace.core.controller.commands import NewTopic
 from headrace.core.controller.delta import MetadataDelta
 from headrace.core.controller.image import MetadataImage
@@ -75,7 +75,7 @@ class Broker:
         """Called between turns while far more log files are open than the limit allows."""
         self.access = OpenAccess()
         self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
-        self.topic_fragments = TopicFragments(partitions)
+        self.topic_metadata = TopicMetadata(partitions, self, self.node_id)
         self.producer_ids = ProducerIds(controller, self.node_id, timers)
         replays = ReplayQueue(files=files, spawner=ports.spawner, timers=timers)
         runtime = Runtime(ports.clock, timers, logger, replays)
@@ -107,7 +107,7 @@ class Broker:
 
     def image_changed(self, delta: MetadataDelta) -> None:
         """Pass a committed change of metadata on to every part that depends on it."""
-        self.topic_fragments.clear()
+        self.topic_metadata.clear()
         if delta.broker_configs_changed:
             self.take_dynamic_configs()
         self.partitions.apply(delta, self.image)

@@ -93,7 +93,7 @@ class Compactor:
 
     def _take_request(self, topic: str) -> None:
         local = self._table.by_name.get(topic.encode())
-        partitions = [partition for partition in local.partitions if partition is not None] if local is not None else []
+        partitions = list(local.replicas.values()) if local is not None else []
         if not partitions:
             return
         request, seen = partitions[0].config.compact_request, self._seen_requests.get(topic, "")

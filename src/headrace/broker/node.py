@@ -150,7 +150,7 @@ class Node:
             timers=self._timers,
             metrics=self.metrics,
             logger=self.logger,
-            on_state_changed=lambda: self.broker.topic_fragments.clear(),
+            on_state_changed=lambda: self.broker.topic_metadata.clear(),
             on_directory_failed=directory_failed,
         )
 

@@ -65,8 +65,7 @@ class Startup:
             self._on_unregistered()
             return
         try:
-            self._recover_partitions()
-            self._follow_metadata()
+            self.open_partitions()
             self._start_background_tasks()
             self._listeners.admit_clients(self._loop)
             self._listeners.warn_if_open(self._broker.logger)
@@ -76,12 +75,18 @@ class Startup:
             self._broker.logger.error("broker cannot start: resolve the cause and start it again", cause=error)
             raise
 
-    def _recover_partitions(self) -> None:
+    def open_partitions(self) -> None:
+        """Open the partitions of this broker, and apply every change of metadata from now on.
+
+        The image must have reached the offset of this broker's registration: with an older one, folders would be put
+        aside that belong to this broker, and others would be created empty.
+        """
         broker = self._broker
         broker.take_dynamic_configs()
         began_ms = broker.clock.monotonic_ms()
         broker.partitions.open_all(broker.image)
         self._log_recovery(broker.clock.monotonic_ms() - began_ms)
+        self._follow_metadata()
 
     def _log_recovery(self, took_ms: float) -> None:
         count = len(self._broker.partitions)
@@ -91,7 +96,6 @@ class Startup:
             self._broker.logger.info(f"recovered {count} {noun} in {took_ms / 1000:.1f} s {after}")
 
     def _follow_metadata(self) -> None:
-        """Apply every committed change of metadata from now on."""
         broker = self._broker
         broker.controller.subscribe(broker.image_changed)
         warnings = ConfigWarnings(broker.image, broker.logger)

@@ -1,61 +1,78 @@
 """Topics as clients see them: the state of every partition, and the encoded topics of Metadata responses."""
 
-from headrace.broker.services import PartitionLookup
-from headrace.core.controller.image import TopicImage
+from collections.abc import Set
+
+from headrace.broker.services import MetadataSource, PartitionLookup
+from headrace.core.controller.image import MetadataImage, TopicImage
 from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.model.errors import ErrorCode
+from headrace.model.ids import NodeId
 from headrace.wire.metadata import PartitionMetadata, encode_topic, topic_layout
 
-
-def partition_states(
-    partitions: PartitionLookup, topic: TopicImage, first: int = 0, count: int | None = None
-) -> list[PartitionMetadata]:
-    """Describe `count` partitions from `first` on, all of them by default; one that is not open has no leader."""
-    local = partitions.by_name.get(topic.name.encode())
-    end = len(topic.partitions) if count is None else min(first + count, len(topic.partitions))
-    described = []
-    for index in range(first, end):
-        state = topic.partitions[index]
-        partition = local.partitions[index] if local is not None and index < len(local.partitions) else None
-        offline = partition is None or not partition.serves
-        described.append(
-            PartitionMetadata(
-                ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,
-                index,
-                -1 if offline else state.leader,
-                state.leader_epoch,
-                state.replicas,
-                () if offline else state.isr,
-                state.replicas if offline else (),
-            )
-        )
-    return described
+NO_LEADER = NodeId(-1)
 
 
-class TopicFragments:
-    """Encoded topics, valid until the metadata image changes or a partition goes offline or online.
+class TopicMetadata:
+    """Describes topics from the committed metadata; of this broker's own replicas it also knows which are unusable.
 
-    Clients that refresh a thousand topics then cost little.
+    Encoded topics are kept until the metadata image changes or a partition goes offline or online. Clients that refresh
+    a thousand topics then cost little.
     """
 
-    def __init__(self, partitions: PartitionLookup) -> None:
+    def __init__(self, partitions: PartitionLookup, metadata: MetadataSource, node_id: NodeId) -> None:
         self._partitions = partitions
-        self._fragments: dict[tuple[str, int, int], bytes] = {}
+        self._metadata = metadata
+        self._node_id = node_id
+        self._encoded: dict[tuple[str, int, int], bytes] = {}
 
     def clear(self) -> None:
-        self._fragments.clear()
+        """Forget the encoded topics."""
+        self._encoded.clear()
 
-    def topic(self, topic: TopicImage, version: int, authorized_operations: int) -> bytes:
+    def encoded(self, topic: TopicImage, version: int, authorized_operations: int) -> bytes:
         key = (topic.name, topic_layout(version), authorized_operations)
-        found = self._fragments.get(key)
+        found = self._encoded.get(key)
         if found is None:
-            found = self._fragments[key] = encode_topic(
+            found = self._encoded[key] = encode_topic(
                 version,
                 error_code=ErrorCode.NONE,
                 name=topic.name,
                 topic_id=topic.topic_id,
                 is_internal=topic.name in INTERNAL_TOPICS,
-                partitions=partition_states(self._partitions, topic),
+                partitions=self.partition_states(topic),
                 authorized_operations=authorized_operations,
             )
         return found
+
+    def partition_states(self, topic: TopicImage, first: int = 0, count: int | None = None) -> list[PartitionMetadata]:
+        """Describe `count` partitions from `first` on, all of them by default; one without a live leader has none."""
+        local = self._partitions.by_name.get(topic.name.encode())
+        live = live_brokers(self._metadata.image)
+        end = len(topic.partitions) if count is None else min(first + count, len(topic.partitions))
+        described = []
+        for index in range(first, end):
+            state = topic.partitions[index]
+            usable = live if local is None or local.is_usable(index) else live - {self._node_id}
+            offline = () if usable.issuperset(state.replicas) else _outside(state.replicas, usable)
+            is_led = state.leader in usable
+            described.append(
+                PartitionMetadata(
+                    ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,
+                    index,
+                    state.leader if is_led else NO_LEADER,
+                    state.leader_epoch,
+                    state.replicas,
+                    tuple(node for node in state.isr if node not in offline) if offline else state.isr,
+                    offline,
+                )
+            )
+        return described
+
+
+def live_brokers(image: MetadataImage) -> frozenset[NodeId]:
+    """Return the brokers that clients may be sent to."""
+    return frozenset(image.brokers)
+
+
+def _outside(nodes: tuple[NodeId, ...], usable: Set[NodeId]) -> tuple[NodeId, ...]:
+    return tuple(node for node in nodes if node not in usable)

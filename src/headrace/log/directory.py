@@ -208,10 +208,10 @@ class LogDirectory:
         self.disk.sync_directory(self.path)
 
     def set_aside(self, topic_partition: TopicPartition) -> None:
-        """Rename a folder that belongs to no topic of this cluster, so that the operator can examine it."""
+        """Rename a folder that belongs to no partition of this broker, so that the operator can examine it."""
         unique = self._entropy.random_bytes(checkpoints.UUID_BYTES).hex()
         stray = names.retired_folder(topic_partition, unique, names.STRAY_FOLDER)
-        self.notice(f"{self.path}/{topic_partition} belongs to no topic of this cluster; kept as {stray}")
+        self.notice(f"{self.path}/{topic_partition} belongs to no partition of this broker; kept as {stray}")
         self.disk.rename(f"{self.path}/{topic_partition}", f"{self.path}/{stray}")
         self._forget_offsets(topic_partition)
 

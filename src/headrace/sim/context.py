@@ -107,7 +107,7 @@ class RunContext:
         """Return the log end of the running node; infinity if there is none."""
         node = self.virtual.node
         local = node.broker.partitions.by_id.get(partition.topic.topic_id) if node is not None else None
-        found = local.partitions[partition.index] if local is not None else None
+        found = local.replicas.get(partition.index) if local is not None else None
         return OFFSET_MAX if found is None else found.log.staged_end_offset
 
     def may_send(self) -> bool:

@@ -26,7 +26,7 @@ from headrace.broker.services import (
     RequestServices,
 )
 from headrace.broker.timers import Timer, Timers
-from headrace.broker.topic_metadata import TopicFragments
+from headrace.broker.topic_metadata import TopicMetadata
 from headrace.core.controller.commands import NewTopic
 from headrace.core.controller.image import MetadataImage
 from headrace.model.access import Operation, Principal, ResourceType
@@ -49,7 +49,7 @@ class HandlerServices(RequestServices, ConfigProvider, Protocol):
     @property
     def partitions(self) -> PartitionAdmin: ...
     @property
-    def topic_fragments(self) -> TopicFragments: ...
+    def topic_metadata(self) -> TopicMetadata: ...
     @property
     def controller(self) -> ControllerHost: ...
     @property
@@ -223,8 +223,8 @@ class RequestContext:
         return self._services.partitions
 
     @property
-    def topic_fragments(self) -> TopicFragments:
-        return self._services.topic_fragments
+    def topic_metadata(self) -> TopicMetadata:
+        return self._services.topic_metadata
 
     @property
     def controller(self) -> ControllerHost:

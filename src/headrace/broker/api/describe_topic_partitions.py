@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.authorization import TOPIC_OPERATIONS, authorized_operations
-from headrace.broker.topic_metadata import partition_states
 from headrace.core.controller.image import TopicImage
 from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.model.access import Operation, ResourceType
@@ -96,5 +95,5 @@ def _partitions(
             last_known_elr=(),
             offline_replicas=tuple(state.offline_replicas),
         )
-        for state in partition_states(ctx.partitions, topic, first, count)
+        for state in ctx.topic_metadata.partition_states(topic, first, count)
     )

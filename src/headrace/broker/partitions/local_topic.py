@@ -6,23 +6,31 @@ from headrace.model.ids import TopicId
 
 
 class LocalTopic:
-    """The partitions of one topic by index; None for one that is still being opened or could not be opened."""
+    """The topic exists here for all of its partitions, so that clients of the others learn that they are elsewhere."""
 
-    __slots__ = ("closed", "deleted", "name", "partitions", "topic_id")
+    __slots__ = ("deleted", "name", "partition_count", "replicas", "topic_id", "unopened")
 
-    def __init__(self, name: str, topic_id: TopicId) -> None:
+    def __init__(self, name: str, topic_id: TopicId, partition_count: int) -> None:
         self.name = name
         self.topic_id = topic_id
-        self.partitions: list[Replica | None] = []
-        self.closed: dict[int, ErrorCode] = {}
-        """Partitions that could not be opened, with the error that clients get."""
+        self.partition_count = partition_count
+        """The number of partitions, wherever they are."""
+        self.replicas: dict[int, Replica] = {}
+        """The replicas of this node that are open, by partition."""
+        self.unopened: dict[int, ErrorCode] = {}
+        """The error that clients get for partitions of this node that are being opened or could not be opened."""
         self.deleted = False
 
+    def is_usable(self, index: int) -> bool:
+        """Return whether this node can use its replica of the partition. True if it holds none."""
+        replica = self.replicas.get(index)
+        return not replica.offline if replica is not None else index not in self.unopened
+
     def partition(self, index: int) -> Replica | ErrorCode:
-        """Return the partition if it can be used, else the error that clients get."""
-        if not 0 <= index < len(self.partitions):
+        """Return the replica if it can be used, else the error that clients get."""
+        replica = self.replicas.get(index)
+        if replica is not None:
+            return replica if replica.serves else replica.refusal
+        if not 0 <= index < self.partition_count:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        partition = self.partitions[index]
-        if partition is None:
-            return self.closed.get(index, ErrorCode.LEADER_NOT_AVAILABLE)
-        return partition if partition.serves else partition.refusal
+        return self.unopened.get(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -98,7 +98,8 @@ class Opener:
 
     def given_up(self, local: LocalTopic) -> int:
         """Return how many partitions of a topic could not be opened and are not tried again before the next start."""
-        return sum(not self._closed[local.topic_id, index].passing for index in local.closed)
+        closed = (self._closed.get((local.topic_id, index)) for index in local.unopened)
+        return sum(each is not None and not each.passing for each in closed)
 
     def released(self, home: LogDirectory) -> None:
         """Count one partition less in the directory."""
@@ -119,7 +120,7 @@ class Opener:
     # At the start
 
     def open_all(self, topics: Sequence[tuple[LocalTopic, Sequence[int]]]) -> None:
-        """Open and recover all partitions before clients are served. Folders that belong to no topic are put aside."""
+        """Open and recover these partitions before clients are served. Folders of all others are put aside."""
         for directory in tuple(self._directories):
             self._guarded(directory, partial(self._find_folders, directory))
         for local, indexes in topics:
@@ -180,9 +181,10 @@ class Opener:
     # Later
 
     def open_later(self, local: LocalTopic, indexes: Sequence[int]) -> None:
-        """Have a helper create and sync the folders. Until then the partitions are None."""
+        """Have a helper create and sync the folders. Until then clients get a retriable error."""
         homes = []
         for index in indexes:
+            local.unopened[index] = ErrorCode.LEADER_NOT_AVAILABLE
             if not self._directories:
                 self._keep_closed(_Closed(local, index, None, False), "no log directory is left")
                 continue
@@ -339,7 +341,7 @@ class Opener:
             self._discard(topic_partition, home)
         elif isinstance(outcome, PartitionLog):
             self._closed.pop((local.topic_id, index), None)
-            local.closed.pop(index, None)
+            local.unopened.pop(index, None)
             outcome.configure(self._log_config(config))
             self._opened(local, index, outcome, home, config)
         else:
@@ -351,7 +353,7 @@ class Opener:
         local, index = closed.local, closed.number
         is_news = (local.topic_id, index) not in self._closed
         self._closed[local.topic_id, index] = closed
-        local.closed[index] = ErrorCode.KAFKA_STORAGE_ERROR
+        local.unopened[index] = ErrorCode.KAFKA_STORAGE_ERROR
         if closed.passing and not self._tries_again:
             self._tries_again = True
             self._timers.after(REOPEN_INTERVAL_MS, self._try_again)
@@ -381,11 +383,11 @@ class Opener:
         """Forget a deleted topic; return the folders of its closed partitions. One being opened is discarded later."""
         local.deleted = True
         found = []
-        for index in local.closed:
+        for index in local.unopened:
             if (local.topic_id, index) in self._retrying:
                 continue
-            closed = self._closed.pop((local.topic_id, index))
-            if closed.home is not None:
+            closed = self._closed.pop((local.topic_id, index), None)
+            if closed is not None and closed.home is not None:
                 self.released(closed.home)
                 found.append((TopicPartition(local.name, index), closed.home))
         return found

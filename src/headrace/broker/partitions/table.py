@@ -1,4 +1,6 @@
-"""All partitions of this node: found by topic name or id, opened and deleted as the metadata image changes.
+"""The replicas of this node: found by topic name or id, opened and deleted as the metadata image changes.
+
+A node opens the partitions of which it is a replica. Of every other partition it knows only that it exists.
 
 At the end of a turn every partition that was appended to writes once, and responses whose records are committed leave.
 """
@@ -119,10 +121,14 @@ class PartitionTable:
     # Following the metadata image
 
     def open_all(self, image: MetadataImage) -> None:
-        """Open and recover every partition of the image at the start, before clients are served."""
+        """Open and recover every partition that the image has on this node, before clients are served.
+
+        Folders that do not belong to one of them are put aside, and missing ones are created. So the image must not be
+        older than the registration of this broker.
+        """
         self._image = image
         topics = image.topics.values()
-        self.opener.open_all([(self._add_topic(topic), range(len(topic.partitions))) for topic in topics])
+        self.opener.open_all([(self._add_topic(topic), topic.partitions.held_by(self._node_id)) for topic in topics])
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Apply a committed change of metadata: create and delete partitions, change their roles and configs."""
@@ -133,18 +139,18 @@ class PartitionTable:
             self._sync_names()
         for topic in delta.topics_created:
             local = self._add_topic(topic)
-            self.opener.open_later(local, range(len(topic.partitions)))
-        grown: dict[str, list[int]] = {}
-        for name, index in delta.partitions_added:
-            grown.setdefault(name, []).append(index)
-        for name, added in grown.items():
-            local = self.by_name[name.encode()]
-            local.partitions.extend([None] * len(added))
-            self.opener.open_later(local, added)
-        for name, index in delta.partitions_changed:
-            replica = self.by_name[name.encode()].partitions[index]
-            if replica is not None:  # otherwise it takes its role when it is open
-                self._take_state(replica, image.topics[name].partitions[index])
+            self.opener.open_later(local, topic.partitions.held_by(self._node_id))
+        new_here: dict[str, list[int]] = {}
+        for name, index in (*delta.partitions_added, *delta.partitions_changed):
+            local, states = self.by_name[name.encode()], image.topics[name].partitions
+            local.partition_count = len(states)
+            replica, state = local.replicas.get(index), states[index]
+            if replica is not None:
+                self._take_state(replica, state)
+            elif self._node_id in state.replicas and index not in local.unopened:
+                new_here.setdefault(name, []).append(index)
+        for name, indexes in new_here.items():
+            self.opener.open_later(self.by_name[name.encode()], indexes)
         for name in delta.topic_configs_changed:
             self.configure_topic(name, image)
 
@@ -152,10 +158,9 @@ class PartitionTable:
         self._image = image
         config = self._topic_config(name)
         log_config = self._log_config(config)
-        for partition in self.by_name[name.encode()].partitions:
-            if partition is not None:
-                partition.log.configure(log_config)
-                partition.configure(config)
+        for replica in self.by_name[name.encode()].replicas.values():
+            replica.log.configure(log_config)
+            replica.configure(config)
 
     def when_ready(self, call: Callable[[], None]) -> None:
         """Call back when every partition that is waiting to be opened can be used, or is known to be closed."""
@@ -168,7 +173,7 @@ class PartitionTable:
         if local is None or not given_up:
             return None
         return (
-            f"{given_up} of the {len(local.partitions)} partitions of {topic} could not be created; see the broker's "
+            f"{given_up} of the {local.partition_count} partitions of {topic} could not be created; see the broker's "
             "log for the reason. Repair the disk and restart the broker, or delete the topic"
         )
 
@@ -185,8 +190,7 @@ class PartitionTable:
         )
 
     def _add_topic(self, topic: TopicImage) -> LocalTopic:
-        local = LocalTopic(topic.name, topic.topic_id)
-        local.partitions = [None] * len(topic.partitions)
+        local = LocalTopic(topic.name, topic.topic_id, len(topic.partitions))
         self.by_name[topic.name.encode()] = local
         self.by_id[topic.topic_id] = local
         return local
@@ -215,7 +219,7 @@ class PartitionTable:
         )
         log.on_flushed = lambda end_offset: self._flushed(replica, end_offset)
         log.on_failed = log.on_flush_deferred = partial(self._partition_error, replica)
-        local.partitions[index] = replica
+        local.replicas[index] = replica
         self._homes[replica] = directory
         if directory not in self.directories:
             replica.take_offline(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -247,11 +251,9 @@ class PartitionTable:
 
     def _delete_each(self, local: LocalTopic) -> Iterator[None]:
         failures: list[Exception] = []
-        for partition in local.partitions:
-            if partition is None:
-                continue
+        for replica in local.replicas.values():
             try:
-                self._delete_partition(partition)
+                self._delete_partition(replica)
             except Exception as error:  # the topic's other partitions are still deleted
                 failures.append(error)
             yield

@@ -117,6 +117,13 @@ class PartitionStates(Sequence[PartitionState]):
                 at = content.find(wanted, at + size)
         return found
 
+    def held_by(self, node_id: NodeId) -> list[int]:
+        """Return the partitions of which this broker is a replica, in order."""
+        replicas = self._rows[_REPLICAS::ROW_FIELDS]
+        nodes = self._tables.nodes.tuples
+        holding = {number for number in dict.fromkeys(replicas) if node_id in nodes[number]}
+        return [index for index, number in enumerate(replicas) if number in holding] if holding else []
+
     def append(self, state: PartitionState) -> None:
         self._rows.extend(self._row(state))
 

@@ -39,7 +39,7 @@ class TurnInvariants:
             if local is None:
                 continue  # its deletion was in progress
             for history in topic.partitions:
-                is_open = local.partitions[history.index] is not None
+                is_open = history.index in local.replicas
                 require(is_open or self._context.disk_trouble, ALL_OPEN, f"{history} stays closed")
 
     def check(self) -> None:
