@@ -64,6 +64,11 @@ def _batched(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
         return AddPartitionsToTxnResponse(
             throttle_time_ms=ctx.throttle_time_ms, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         )
+    if ctx.image.version < request.metadata_offset:
+        # The record of the transaction must cover the metadata by which the leader knows its partitions.
+        return AddPartitionsToTxnResponse(
+            throttle_time_ms=ctx.throttle_time_ms, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE
+        )
     asked = [
         _Asked(each.transactional_id, Producer(each.producer_id, each.producer_epoch), each.verify_only, each.topics)
         for each in request.transactions[:TRANSACTIONS_MAX]

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.batch_syncs import ROWS_NOT_SYNCED, BatchSyncs
-from headrace.broker.coordinators.host import CoordinatorHost, Decide, Runtime
+from headrace.broker.coordinators.check_requests import Check, CheckRequests
+from headrace.broker.coordinators.host import Decide, Runtime
 from headrace.broker.coordinators.markers import MarkerSender, MarkerServices, TransactionMarker
 from headrace.broker.coordinators.topic import CoordinatedTopic
+from headrace.broker.coordinators.transaction_metrics import TransactionHost, transaction_families
 from headrace.broker.marker_writes import MarkerFields
 from headrace.broker.metrics import Family
 from headrace.broker.partitions.replica import Replica
@@ -43,11 +45,10 @@ from headrace.core.transactions.commands import (
 from headrace.core.transactions.coordinator import TransactionCoordinator
 from headrace.core.transactions.names import is_pooled, owner_of
 from headrace.core.transactions.records import CoordinatorRecord, Partition, TransactionRecords
-from headrace.core.transactions.settings import IDS_PER_SLICE, TransactionSettings
-from headrace.core.transactions.states import AT_REST, TransactionState
+from headrace.core.transactions.settings import COMPLETION_WAIT_MS_MAX, IDS_PER_SLICE, TransactionSettings
 from headrace.core.transactions.tables import TransactionDecision
 from headrace.model.errors import ErrorCode
-from headrace.model.ids import ProducerId
+from headrace.model.ids import NO_NODE, NodeId, ProducerId
 from headrace.ports.disk import Disk
 
 TRANSACTIONS_TOPIC = "__transaction_state"
@@ -55,11 +56,15 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 COMMIT_WAIT_MS_MAX = 30_000
 """The time that a response waits for its records to be committed, like request.timeout.ms of Kafka's brokers."""
 
+COMPLETION_RETRY_MS = 5
+"""The pause before a coordinator on another broker is asked again whether the previous transaction has ended."""
+
 ENDINGS_RETRY_MS = 100
 """The pause before a command that a coordinator could not take is repeated."""
 
-TransactionHost = CoordinatorHost[TransactionCoordinator, CoordinatorRecord]
 TransactionDecide = Decide[TransactionCoordinator, CoordinatorRecord]
+
+_CONCURRENT = ErrorCode.CONCURRENT_TRANSACTIONS
 
 _EndingKey = tuple[str, Producer, int]
 """(transactional id, producer, time of the decision)."""
@@ -86,6 +91,7 @@ class Transactions:
         self._timers = runtime.timers
         self._settings = replace(TransactionSettings.of(services.config), boot_id=services.disk.boot_id())
         self.markers = MarkerSender(services, runtime)
+        self._checks = CheckRequests(services, runtime.timers, boot_id=self._settings.boot_id)
         self._syncs = BatchSyncs(services.partitions)
         self._marked: set[tuple[TransactionHost, _EndingKey]] = set()
         """Endings whose markers are being sent, with the coordinator that has decided them."""
@@ -146,10 +152,12 @@ class Transactions:
 
         The leader of a partition calls this before it appends the first batch of a transaction, and so does a group
         coordinator. The result comes in a later turn, even within one process. The errors are the transaction
-        coordinator's own: the caller must translate PRODUCER_FENCED, as it must in AddPartitionsToTxn responses
-        between brokers.
+        coordinator's own: the caller must translate PRODUCER_FENCED.
         """
-        producer = Producer(producer_id, producer_epoch)
+        check = Check(transactional_id, Producer(producer_id, producer_epoch), partitions, add)
+        coordinator = self._node_of(transactional_id)
+        if transactional_id and coordinator not in (None, self._services.node_id):
+            return self._check_remotely(coordinator, check)
         answered: Proposal[Mapping[Partition, ErrorCode]] = Proposal()
 
         def known(outcome: Any) -> None:
@@ -159,10 +167,32 @@ class Transactions:
 
         if not transactional_id:
             known(ErrorCode.INVALID_REQUEST)
+        elif coordinator is None:
+            known(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         elif add:
-            self.add_partitions(transactional_id, producer, partitions, EPOCH_BUMPED_FROM, waits=True).then(known)
+            self.add_partitions(transactional_id, check.producer, partitions, EPOCH_BUMPED_FROM, waits=True).then(known)
         else:
-            self.verify_partitions(transactional_id, producer, partitions).then(known)
+            self.verify_partitions(transactional_id, check.producer, partitions).then(known)
+        return answered
+
+    def _node_of(self, transactional_id: str) -> NodeId | None:
+        """Return the broker that coordinates the id; None while its partition has no leader, or is not known here."""
+        state = self.topic.state_of(owner_of(transactional_id))
+        return None if state is None or state.leader == NO_NODE else state.leader
+
+    def _check_remotely(self, coordinator: NodeId, check: Check) -> Proposal[Mapping[Partition, ErrorCode]]:
+        """Ask another broker. An addition is repeated for a while if the previous transaction is still ending."""
+        answered: Proposal[Mapping[Partition, ErrorCode]] = Proposal()
+        until_ms = self._timers.now_ms() + COMPLETION_WAIT_MS_MAX
+
+        def known(outcome: Mapping[Partition, ErrorCode] | ProposalFailed) -> None:
+            is_ending = not isinstance(outcome, ProposalFailed) and _CONCURRENT in outcome.values()
+            if check.add and is_ending and self._timers.now_ms() + COMPLETION_RETRY_MS < until_ms:
+                self._timers.after(COMPLETION_RETRY_MS, lambda: self._checks.ask(coordinator, check).then(known))
+            else:
+                answered.complete(outcome)
+
+        self._checks.ask(coordinator, check).then(known)
         return answered
 
     def add_partitions(
@@ -402,74 +432,14 @@ class Transactions:
         ids = part.transactional_ids
         return part.host.propose(lambda machine, ticket, _now: machine.list_transactions(ids, ticket))
 
-    # Metrics
-
     def families(self) -> Iterator[Family]:
-        counts, oldest_at_ms = self._states()
-        now_ms = self._services.clock.wall_ms()
-        yield Family(
-            "headrace_transactional_ids",
-            "gauge",
-            "Transactional ids by state; those in Ongoing have an open transaction.",
-            (((("state", state.value),), count) for state, count in counts.items()),
+        return transaction_families(
+            self.topic,
+            wall_ms=self._services.clock.wall_ms(),
+            timed_out=self.timed_out,
+            batches_committed=self.batches_committed,
+            markers_unwritten=self.markers.unwritten,
         )
-        yield Family(
-            "headrace_transaction_oldest_seconds",
-            "gauge",
-            "How long the oldest open transaction has been open.",
-            (((), 0 if oldest_at_ms is None else max(now_ms - oldest_at_ms, 0) / 1_000),),
-        )
-        yield Family(
-            "headrace_transactions_timed_out_total",
-            "counter",
-            "Transactions aborted because their time was up.",
-            (((), self.timed_out),),
-        )
-        yield from self._batch_families()
-        yield Family(
-            "headrace_transaction_markers_unwritten",
-            "gauge",
-            "Markers of ended transactions that partitions have not committed yet.",
-            (((), self.markers.unwritten),),
-        )
-
-    def _batch_families(self) -> Iterator[Family]:
-        machines = [host.machine for host in self.topic if host.machine is not None]
-        pools = [pool for machine in machines for pool in tuple(machine.tables.pools.by_owner.values())]
-        yield Family(
-            "headrace_batch_owners",
-            "gauge",
-            "Known owners of batch commits, such as the sinks of Spark queries.",
-            (((), sum(len(machine.tables.owners) for machine in machines)),),
-        )
-        yield Family(
-            "headrace_batch_writers",
-            "gauge",
-            "Transactional ids of the owners' pools: those of open writers, and all.",
-            (
-                ((("state", "open"),), sum(len(pool.open) for pool in pools)),
-                ((("state", "all"),), sum(len(pool.slots) for pool in pools)),
-            ),
-        )
-        yield Family(
-            "headrace_batch_commits_total",
-            "counter",
-            "Batches that CommitBatch has committed.",
-            (((), self.batches_committed),),
-        )
-
-    def _states(self) -> tuple[dict[TransactionState, int], int | None]:
-        """Return the number of ids in each state, and the start time of the oldest open transaction."""
-        counts = dict.fromkeys(TransactionState, 0)
-        oldest_at_ms: int | None = None
-        for host in self.topic:
-            for transaction in tuple(host.machine.tables.transactions.values()) if host.machine is not None else ():
-                counts[transaction.state] += 1
-                if transaction.state not in AT_REST and (
-                    oldest_at_ms is None or transaction.started_at_ms < oldest_at_ms
-                ):
-                    oldest_at_ms = transaction.started_at_ms
-        return counts, oldest_at_ms
 
 
 def _key(ending: Ending) -> _EndingKey:
