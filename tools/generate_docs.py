@@ -16,7 +16,7 @@ from typing import NamedTuple
 import click
 
 from headrace.broker.api import describe_groups, describe_transactions, find_coordinator, offset_fetch
-from headrace.broker.api.registry import SERVED
+from headrace.broker.api.registry import INTERNAL, SERVED, ServedApi
 from headrace.broker.produce import record_hold, transaction_hold
 from headrace.cli.main import cli
 from headrace.core.groups.states import TRANSITIONS as GROUP_TRANSITIONS
@@ -152,7 +152,18 @@ def api_versions_page() -> Iterator[str]:
     yield "refused, because older librdkafka ties compression to it. InitProducerId 6 is not served: it begins"
     yield "two-phase commits (KIP-939), which Kafka 4.3 does not offer either (its version 6 is marked as unstable)."
     yield ""
-    rows = sorted((api.key.value, api.key.name, api.min_version, api.max_version, api.module) for api in SERVED)
+    yield from _served_table(SERVED)
+    yield ""
+    yield "## Between the nodes of a cluster"
+    yield ""
+    yield "These are served on the CONTROLLER listener alone, to nodes that have authenticated. ApiVersions does not"
+    yield "list them, and a client that sends one is disconnected."
+    yield ""
+    yield from _served_table(INTERNAL)
+
+
+def _served_table(apis: Iterable[ServedApi]) -> Iterator[str]:
+    rows = sorted((api.key.value, api.key.name, api.min_version, api.max_version, api.module) for api in apis)
     yield from table(
         ("key", "API", "versions", "handler"),
         (

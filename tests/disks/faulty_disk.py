@@ -88,12 +88,13 @@ class FaultyDisk(RealDisk):
 
     # The calls that change something
 
-    def open(self, path, *, create=False, writable=True):
+    def open(self, path, *, create=False, writable=True, private=False):
         made = create and not os.path.exists(path)
+        options = {"create": create, "writable": writable, "private": private}
         file = (
-            self._call("create", path, lambda: RealDisk.open(self, path, create=create, writable=writable))
+            self._call("create", path, lambda: RealDisk.open(self, path, **options))
             if made
-            else super().open(path, create=create, writable=writable)
+            else super().open(path, **options)
         )
         self._paths[file] = path
         return file

@@ -25,7 +25,7 @@ class MemoryDisk:
 
     # Open files
 
-    def open(self, path: str, *, create: bool = False, writable: bool = True) -> FileHandle:
+    def open(self, path: str, *, create: bool = False, writable: bool = True, private: bool = False) -> FileHandle:
         content = self.files.get(path)
         if content is None:
             if not create:

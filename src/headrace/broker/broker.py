@@ -71,6 +71,8 @@ class Broker:
         self.metrics = metrics
         self.logger = logger
         self.on_configured: Callable[[BrokerConfig], None] = lambda config: None
+        self.deliver_raft: Callable[[NodeId, bytes], None] = lambda source, message: None
+        """Called with the Raft messages of other nodes."""
         self.on_many_files: Callable[[], None] = lambda: None
         """Called between turns while far more log files are open than the limit allows."""
         self.access = OpenAccess()

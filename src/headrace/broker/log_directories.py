@@ -1,13 +1,15 @@
-"""Opening of the log directories when a node starts, and the cluster id that they carry."""
+"""Opening of the log directories when a node starts, and the cluster id and the cluster key that they carry."""
 
 import base64
 from errno import ENOENT
 from typing import NamedTuple
 
 from headrace.broker.logs import NodeLogger
+from headrace.log.cluster_key import ClusterKey, NoClusterKey, new_cluster_key, read_cluster_key, write_cluster_key
 from headrace.log.directory import LogDirectory, read_meta_properties
-from headrace.log.errors import CorruptFile
+from headrace.log.errors import CorruptFile, WrongDirectory
 from headrace.log.known_directories import missing, read_known, write_known
+from headrace.log.names import CLUSTER_KEY
 from headrace.log.open_files import OpenFiles
 from headrace.model.configs.values import BrokerConfig
 from headrace.ports.disk import Disk
@@ -18,6 +20,8 @@ CLUSTER_ID_BYTES = 16
 
 class LogDirectories(NamedTuple):
     cluster_id: str
+    cluster_key: ClusterKey | None
+    """The secret shared by the nodes of the cluster; None for a standalone node."""
     opened: list[LogDirectory]
     """The first of `log.dirs`, which holds the metadata, then the others that could be opened."""
     missing: list[str]
@@ -46,7 +50,19 @@ def open_directories(
     Raises an error if the first cannot be opened. The broker does without any other one that is missing.
     """
     home, *others = config.log_dirs
-    directories = LogDirectories(_cluster_id(disk, entropy, config.log_dirs), [], [])
+    key = read_cluster_key(disk, home) if config.cluster.listener is not None else None
+    cluster_id = _cluster_id(disk, config.log_dirs)
+    if key is None and config.cluster.peers:
+        raise NoClusterKey(home)
+    if key is not None and cluster_id not in (None, key.cluster_id):
+        raise WrongDirectory(
+            f"{home} belongs to cluster {cluster_id!r}, but its {CLUSTER_KEY} to cluster {key.cluster_id!r}; restore "
+            "the file from another node of the cluster, or start with an empty directory"
+        )
+    cluster_id = cluster_id or (key.cluster_id if key is not None else _new_cluster_id(entropy))
+    is_founded = key is None and config.cluster.listener is not None
+    key = new_cluster_key(entropy, cluster_id) if is_founded else key
+    directories = LogDirectories(cluster_id, key, [], [])
 
     def open_directory(path: str) -> None:
         directories.opened.append(
@@ -63,6 +79,8 @@ def open_directories(
 
     try:
         open_directory(home)
+        if is_founded and key is not None:
+            write_cluster_key(disk, home, key)
         known = read_known(disk, home) if others else {}
         lost = missing(disk, others, known)
         for path in others:
@@ -88,8 +106,8 @@ def open_directories(
     return directories
 
 
-def _cluster_id(disk: Disk, entropy: Entropy, log_dirs: tuple[str, ...]) -> str:
-    """Read the cluster id from the directories, or draw a new one for a new cluster.
+def _cluster_id(disk: Disk, log_dirs: tuple[str, ...]) -> str | None:
+    """Read the cluster id from the directories; None if they are new.
 
     A directory that cannot be read is passed over here, because opening it reports the error.
     """
@@ -98,4 +116,8 @@ def _cluster_id(disk: Disk, entropy: Entropy, log_dirs: tuple[str, ...]) -> str:
             return read_meta_properties(disk, path)["cluster.id"]
         except (OSError, KeyError, CorruptFile):
             continue
+    return None
+
+
+def _new_cluster_id(entropy: Entropy) -> str:
     return base64.urlsafe_b64encode(entropy.random_bytes(CLUSTER_ID_BYTES)).decode().rstrip("=")

@@ -7,6 +7,7 @@ new node to the point where it serves, and `process.py` runs one in a process of
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from headrace.broker.api.dispatch import Dispatcher
 from headrace.broker.broker import Broker
@@ -33,6 +34,9 @@ from headrace.log.open_files import OpenFiles
 from headrace.model.configs.values import BrokerConfig
 from headrace.model.ids import NodeId
 from headrace.ports.bundle import Ports
+
+if TYPE_CHECKING:
+    from headrace.broker.peers.peer_network import PeerNetwork
 
 METADATA_RETRY_MS = 200
 """Wait before a change of metadata is committed again when the disk or the process is out of space or descriptors."""
@@ -72,6 +76,8 @@ class Node:
         self._descriptors_max = descriptors_max
         self._files = OpenFiles(ports.disk, self._shares(config).log_files_max)
         self._listeners = Listeners(ports.network)
+        self._peers: PeerNetwork | None = None
+        """Connections with the other nodes; None on a node without a listener for them."""
         self.scrape_port: int | None = None
         self._scrapes: ScrapeServer | None = None
         self._directories: LogDirectories | None = None
@@ -89,6 +95,7 @@ class Node:
     def _compose(self, directories: LogDirectories) -> None:
         self.cluster_id = directories.cluster_id
         controller = self._controller(directories.home)
+        self._peers = self._peer_network()
         partitions = self._partition_table(directories)
         self.broker = Broker(
             config=self.config,
@@ -100,6 +107,7 @@ class Node:
             timers=self._timers,
             metrics=self.metrics,
             logger=self.logger,
+            peers=None if self._peers is None else self._peers.links,
         )
         self.loop = self._loop()
         self._compose_background_tasks(partitions)
@@ -134,6 +142,20 @@ class Node:
         controller.later = partial(self._timers.after, METADATA_RETRY_MS)
         controller.next_turn = self._timers.next_turn
         return controller
+
+    def _peer_network(self) -> "PeerNetwork | None":
+        cluster = self.config.cluster
+        if cluster.listener is None:
+            return None
+        from headrace.broker.peers.peer_network import PeerNetwork  # a standalone node starts without it
+
+        return PeerNetwork(
+            cluster,
+            ports=self._ports,
+            timers=self._timers,
+            logger=self.logger,
+            image=lambda: self.broker.image,
+        )
 
     def _partition_table(self, directories: LogDirectories) -> PartitionTable:
         def directory_failed(directory: LogDirectory) -> None:
@@ -219,6 +241,8 @@ class Node:
 
     def _bind(self) -> None:
         self._listeners.bind(self.config.listeners)
+        if self._peers is not None:
+            self._peers.bind()
         if self.config.metrics_address is not None:
             self._scrapes = ScrapeServer(
                 loop=self.loop,
@@ -230,6 +254,14 @@ class Node:
 
     def _start_up(self, directories: LogDirectories, host_name: str) -> None:
         """Begin the start-up, which ends in a later turn."""
+        if self._peers is not None and directories.cluster_key is not None:
+            self._peers.start(
+                self.loop,
+                node_id=NodeId(self.config.node_id),
+                directory_id=directories.home.directory_id,
+                key=directories.cluster_key,
+                host_name=host_name,
+            )
         Startup(
             broker=self.broker,
             loop=self.loop,
@@ -289,6 +321,8 @@ class Node:
     def close(self) -> None:
         """Write, sync and mark everything, so that the next start need not scan. Call between turns."""
         self.loop.close_listeners()
+        if self._peers is not None:
+            self._peers.links.close()
         self.loop.close_connections()
         self._ports.spawner.close()
         self._scrubber.close()
@@ -311,6 +345,8 @@ class Node:
         if self._scrapes is not None:
             self._scrapes.close()
         self._listeners.close()
+        if self._peers is not None:
+            self._peers.close()
         if self._directories is not None:
             self._directories.close()
         self._ports.network.close()

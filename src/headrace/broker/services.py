@@ -146,6 +146,14 @@ class PeerServices(Protocol):
     def peers(self) -> PeerRequests: ...
 
 
+class RaftServices(Protocol):
+    """Takes messages of the metadata quorum."""
+
+    @property
+    def deliver_raft(self) -> Callable[[NodeId, bytes], None]:
+        """Called with the node that sent a message, and the encoded message."""
+
+
 class FetchServices(ReaderServices, RequestServices, Protocol):
     """Serves Fetch requests: sessions, partitions, and files that stay open until they are sent."""
 

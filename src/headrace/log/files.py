@@ -44,14 +44,14 @@ def create_empty(disk: Disk, path: str) -> None:
         disk.close(file)
 
 
-def replace_file(disk: Disk, path: str, content: bytes, *, unique: str = "") -> None:
+def replace_file(disk: Disk, path: str, content: bytes, *, unique: str = "", private: bool = False) -> None:
     """Replace the file with a synced one; the new name is durable once its directory is synced.
 
     If two helper threads may replace the same file, `unique` keeps their temporary files apart.
     """
     temporary = path + unique + TEMPORARY
     try:
-        _write_synced(disk, temporary, content)
+        _write_synced(disk, temporary, content, private=private)
         disk.rename(temporary, path)
     except OSError as error:
         if is_transient(error):
@@ -59,8 +59,8 @@ def replace_file(disk: Disk, path: str, content: bytes, *, unique: str = "") -> 
         raise
 
 
-def _write_synced(disk: Disk, path: str, content: bytes) -> None:
-    file = disk.open(path, create=True)
+def _write_synced(disk: Disk, path: str, content: bytes, *, private: bool) -> None:
+    file = disk.open(path, create=True, private=private)
     try:
         disk.truncate(file, 0)
         write_all(disk, file, [content], 0)
@@ -69,9 +69,9 @@ def _write_synced(disk: Disk, path: str, content: bytes) -> None:
         disk.close(file)
 
 
-def write_atomically(disk: Disk, path: str, content: bytes) -> None:
-    """Replace the file and make its name durable."""
-    replace_file(disk, path, content)
+def write_atomically(disk: Disk, path: str, content: bytes, *, private: bool = False) -> None:
+    """Replace the file and make its name durable. A private file can be read only by its owner."""
+    replace_file(disk, path, content, private=private)
     disk.sync_directory(path.rpartition("/")[0] or ".")
 
 

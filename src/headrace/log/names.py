@@ -21,6 +21,8 @@ SEGMENT_FILES = (LOG, *INDEXES, SNAPSHOT)
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
+CLUSTER_KEY = "cluster.key"
+"""In the home directory: the secret by which the nodes of a cluster recognise each other."""
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 START_OFFSETS = "log-start-offset-checkpoint"
 START_OFFSETS_COPY = "headrace-log-start-offset-checkpoint"

@@ -10,7 +10,9 @@ LARGE_FRAME_BYTES = 128 << 10
 """A larger frame gets its own pooled buffer instead of the arena."""
 
 LARGE_FRAME_ONCE_BYTES = 64 << 10
-"""Most bytes read of a large frame in one turn, unless it is a Produce request: those are read as they arrive."""
+"""Most bytes read of a large frame in one turn, unless it is a Produce request or comes from another node:
+those are read as they arrive.
+"""
 
 LARGE_FRAME_BEGUN_BYTES = 16 << 10
 """Bytes of a large frame that must have arrived before it gets a buffer: a declared length alone gets none."""
@@ -155,3 +157,48 @@ LOOKUP_MS_MAX = 30_000
 
 LANE_STUCK_MS = 30_000
 """A helper thread that works on one operation for this time is stuck, or its disk is."""
+
+PEER_HANDSHAKE_BYTES_MAX = 4 << 10
+"""Bytes of a request or response between nodes before both have authenticated."""
+
+PEER_HANDSHAKE_MS_MAX = 10_000
+"""Time from the beginning of a connection between nodes until both have authenticated."""
+
+PEERS_UNAUTHENTICATED_MAX = 64
+"""Connections at the CONTROLLER listener that have not authenticated yet; more are closed at once."""
+
+PEER_CONNECTIONS_PER_NODE_MAX = 4
+"""Connections that one authenticated node may have here; a further one replaces the oldest."""
+
+PEER_REQUESTS_MAX = 1_000
+"""Unanswered requests to one node; more fail at once. A node that sends more is disconnected."""
+
+PEER_UNSENT_BYTES_MAX = 32 << 20
+"""Bytes that wait to be sent to one node; above it requests fail at once."""
+
+PEER_RAFT_UNSENT_BYTES_MAX = 8 << 20
+"""Bytes that wait to be sent to one node above which Raft messages are dropped; Raft sends what is needed again."""
+
+PEER_RESPONSE_BYTES_MAX = 64 << 20
+"""Bytes of a response of another node; a larger one closes the connection."""
+
+PEER_RECONNECT_MS_MIN = 50
+"""Wait after a failed connection to a node; it doubles with every further failure."""
+
+PEER_RECONNECT_MS_MAX = 1_000
+"""The longest wait between two connections to a node."""
+
+PEER_PING_MS = 1_000
+"""A connection to a node on which nothing was received for this time is tested, if it is in use."""
+
+PEER_SILENT_MS_MAX = 5_000
+"""A connection to a node is closed when a test has had no response for this time."""
+
+NAME_RESOLVED_MS = 30_000
+"""Time for which the addresses of a host name are used without asking the resolver again."""
+
+NAME_RESOLVING_MS_MAX = 10_000
+"""Time after which a resolver that has not answered counts as failed."""
+
+NAMES_MAX = 1_000
+"""Host names of other nodes whose addresses are kept."""

@@ -33,7 +33,9 @@ class DiskLockHeld(Exception):
 
 class Disk(Protocol):
     # Open files
-    def open(self, path: str, *, create: bool = False, writable: bool = True) -> FileHandle: ...
+    def open(self, path: str, *, create: bool = False, writable: bool = True, private: bool = False) -> FileHandle:
+        """Open a file. A `private` one that is created can be read only by the user of the process (mode 0600)."""
+
     def close(self, file: FileHandle) -> None: ...
     def size(self, file: FileHandle) -> int: ...
     def read(self, file: FileHandle, length: int, position: int) -> bytes:

@@ -55,8 +55,13 @@ class Network(Protocol):
     def listen(self, host: str, port: int) -> list[Listener]:
         """Return one listener per address family of the host name (all on one port when `port` is 0)."""
 
+    def resolve(self, host: str) -> list[str]:
+        """Return the addresses of a host name. It may wait for the resolver for long: call it in a helper thread."""
+
     def connect(self, host: str, port: int) -> Transport:
-        """Begin a connection; WRITABLE reports when it is established."""
+        """Begin a connection; WRITABLE reports when it is established. Only a host that is an address, or localhost,
+        is certain not to wait for the resolver.
+        """
 
     def watch(self, token: Token, interest: int) -> None:
         """Set which of READABLE | WRITABLE | HANGUP is awaited; 0 mutes the token but keeps it known."""

@@ -40,6 +40,8 @@ class Lane(IntEnum):
     """Records of Produce requests that are opened or compressed."""
     REQUEST = 7
     """Disk work of other requests: space of directories, files for scans."""
+    NAMES = 8
+    """Host names of other nodes: a resolver may take long, or never answer."""
 
     @property
     def label(self) -> str:
@@ -56,6 +58,7 @@ LANE_HELPERS = {
     Lane.LOOKUP: 1,
     Lane.RECORDS: 1,
     Lane.REQUEST: 1,
+    Lane.NAMES: 2,
 }
 """Operations of a lane that run at once. Lanes that compute (LOOKUP, RECORDS) have one, because that takes the
 interpreter from the loop.

@@ -90,7 +90,7 @@ class VirtualDisk:
 
     # Open files
 
-    def open(self, path: str, *, create: bool = False, writable: bool = True) -> FileHandle:
+    def open(self, path: str, *, create: bool = False, writable: bool = True, private: bool = False) -> FileHandle:
         self._begin("open", path)
         directory, name = self._parent(path)
         inode = directory.entries.get(name)

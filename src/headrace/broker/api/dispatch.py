@@ -4,7 +4,7 @@ Produce and Fetch have their own routes, which get offsets into the frame. Every
 codec decodes a message, and its handler returns a response message or parks the request.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from struct import Struct
 from typing import Any, NamedTuple, Protocol
@@ -20,12 +20,17 @@ from headrace.broker.api.large_requests import (
     read_in_steps,
 )
 from headrace.broker.api.refusals import too_large
-from headrace.broker.api.registry import SERVED, ServedApi
+from headrace.broker.api.registry import BEFORE_AUTHENTICATION, INTERNAL, SERVED, ServedApi
 from headrace.broker.api.response_writer import ResponseWriter
-from headrace.broker.net.connection import NOT_ANSWERED_YET, Answer, Connection
+from headrace.broker.net.connection import NOT_ANSWERED_YET, Answer, Connection, UnorderedAnswer
 from headrace.broker.net.receiver import HandleRepeat
-from headrace.broker.services import FetchServices, TurnClock
-from headrace.model.limits import REQUEST_BYTES_AT_ONCE_MAX, REQUEST_BYTES_MAX
+from headrace.broker.services import FetchServices, RaftServices, TurnClock
+from headrace.model.limits import (
+    PEER_HANDSHAKE_BYTES_MAX,
+    PEER_REQUESTS_MAX,
+    REQUEST_BYTES_AT_ONCE_MAX,
+    REQUEST_BYTES_MAX,
+)
 from headrace.wire.apis import ApiKey, Codec, codec, is_flexible
 from headrace.wire.errors import ProtocolError
 from headrace.wire.frames import response_frame
@@ -37,11 +42,14 @@ _HEADER_BYTES = 10
 _INT16 = Struct(">h")
 _OFFSET_COMMIT = int(ApiKey.OFFSET_COMMIT)
 
+_FOR_CLIENTS = frozenset((ApiKey.PRODUCE, ApiKey.FETCH))
+"""APIs that other nodes do not use: their responses are in order, so that they would delay all others."""
+
 _MOSTLY_OPAQUE = frozenset((ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
 """Records, subscriptions and assignments are passed on without being read, so their size costs nothing."""
 
 
-class DispatchServices(HandlerServices, FetchServices, TurnClock, produce.ProduceServices, Protocol):
+class DispatchServices(HandlerServices, FetchServices, TurnClock, produce.ProduceServices, RaftServices, Protocol):
     """Everything that handlers use; `Broker` is the implementation."""
 
 
@@ -62,15 +70,28 @@ class Handler(NamedTuple):
     codec: Codec
 
 
-def _routes() -> dict[int, Route]:
-    tuned: dict[int, TunedHandler] = {ApiKey.PRODUCE: produce.handle, ApiKey.FETCH: fetch.handle}
+def _routes(served: Iterable[ServedApi], tuned: Mapping[ApiKey, TunedHandler]) -> dict[int, Route]:
     routes = {}
-    for api in SERVED:
+    for api in served:
         flexible_from = next(
             (version for version in range(api.max_version + 1) if is_flexible(api.key, version)), api.max_version + 1
         )
         routes[int(api.key)] = Route(api.min_version, api.max_version, flexible_from, tuned.get(api.key), api)
     return routes
+
+
+def _raft_messages(
+    services: DispatchServices,
+    connection: Connection,
+    frame: memoryview,
+    position: int,
+    end: int,
+    version: int,
+    correlation_id: int,
+) -> None:
+    from headrace.broker.api import raft_messages  # only nodes with peers need it
+
+    raft_messages.handle(services, connection, frame, position, end, version, correlation_id)
 
 
 def _respond(handler: Handler, request: Any, context: RequestContext) -> None:
@@ -82,7 +103,10 @@ def _respond(handler: Handler, request: Any, context: RequestContext) -> None:
 class Dispatcher:
     def __init__(self, services: DispatchServices) -> None:
         self._services = services
-        self._routes = _routes()
+        self._routes = _routes(SERVED, {ApiKey.PRODUCE: produce.handle, ApiKey.FETCH: fetch.handle})
+        self._peer_routes = _routes(
+            (*INTERNAL, *(api for api in SERVED if api.key not in _FOR_CLIENTS)), {ApiKey.RAFT_MESSAGES: _raft_messages}
+        )
         self._requests = services.metrics.requests
         self._handlers: dict[int, Handler] = {}
         self._large_requests = LargeRequests(services)
@@ -101,7 +125,9 @@ class Dispatcher:
             position += client_id_length
             if position > end:
                 raise truncated()
-        route = self._routes.get(api_key)
+        route = (
+            self._routes.get(api_key) if connection.peer is None else self._peer_route(connection, api_key, end - start)
+        )
         if route is None:
             raise ProtocolError(f"API key {api_key} is not supported")
         min_version, max_version, flexible_from, tuned, api = route
@@ -134,6 +160,8 @@ class Dispatcher:
 
     def check_large_frame(self, connection: Connection, size: int, first: memoryview) -> bool:
         """Refuse a request that is too large before it gets a buffer; return False if it was answered with an error."""
+        if connection.peer is not None:
+            self._check_unauthenticated(connection, size)
         if len(first) < _HEADER_BYTES or size <= REQUEST_BYTES_MAX:
             return True
         api_key, version, correlation_id, client_id_length = _HEADER.unpack_from(first)
@@ -154,6 +182,25 @@ class Dispatcher:
         connection.answers.append(Answer(connection, response_frame(api_key, version, correlation_id, body), 0))
         connection.mark_dirty()
         return False
+
+    def _peer_route(self, connection: Connection, api_key: int, size: int) -> Route | None:
+        """Return the route of a request of another node."""
+        assert connection.peer is not None
+        if connection.peer.identity is None:
+            self._check_unauthenticated(connection, size)
+            if api_key not in BEFORE_AUTHENTICATION:
+                raise ProtocolError(f"API key {api_key} was requested before the peer had authenticated")
+        if connection.peer.requests_unanswered >= PEER_REQUESTS_MAX:
+            raise ProtocolError(f"the peer has more than {PEER_REQUESTS_MAX} unanswered requests")
+        return self._peer_routes.get(api_key)
+
+    def _check_unauthenticated(self, connection: Connection, size: int) -> None:
+        assert connection.peer is not None
+        if connection.peer.identity is None and size > PEER_HANDSHAKE_BYTES_MAX:
+            raise ProtocolError(
+                f"a request of {size} bytes came before the peer had authenticated; the limit is "
+                f"{PEER_HANDSHAKE_BYTES_MAX}"
+            )
 
     def _is_put_off(
         self,
@@ -217,8 +264,12 @@ class Dispatcher:
         client_id: bytes,
     ) -> RequestContext:
         """Create the context of a request, and reserve the slot of its response."""
-        answer = Answer(connection, None, NOT_ANSWERED_YET)
-        connection.answers.append(answer)
+        if connection.peer is None:
+            answer = Answer(connection, None, NOT_ANSWERED_YET)
+            connection.answers.append(answer)
+        else:
+            answer = UnorderedAnswer(connection, None, NOT_ANSWERED_YET)
+            connection.peer.requests_unanswered += 1
         writer = ResponseWriter(
             self._services,
             answer,

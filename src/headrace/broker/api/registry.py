@@ -15,6 +15,8 @@ class ServedApi(NamedTuple):
     max_version: int
     module: str
     """Module under headrace.broker.api with `handle(request, ctx)`; the codec has the same name under wire.messages."""
+    on_controller: bool = False
+    """True if only the active controller can answer; other brokers forward the request to it."""
 
 
 SERVED = (
@@ -64,3 +66,12 @@ SERVED = (
     ServedApi(ApiKey.SCAN_MANIFEST, 0, 0, "scan_manifest"),
     ServedApi(ApiKey.SCAN_RELEASE, 0, 0, "scan_release"),
 )
+
+INTERNAL = (
+    ServedApi(ApiKey.AUTHENTICATE_PEER, 0, 0, "authenticate_peer"),
+    ServedApi(ApiKey.RAFT_MESSAGES, 0, 0, "raft_messages"),
+)
+"""APIs between the nodes of a cluster: served on the CONTROLLER listener alone, and not listed by ApiVersions."""
+
+BEFORE_AUTHENTICATION = frozenset({ApiKey.AUTHENTICATE_PEER})
+"""APIs that a connection at the CONTROLLER listener may use before it has authenticated."""

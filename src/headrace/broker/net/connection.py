@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
@@ -10,6 +10,9 @@ from headrace.model.access import ANONYMOUS, Principal
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
 from headrace.ports.disk import FileHandle, Slice
 from headrace.ports.network import READABLE, Transport
+
+if TYPE_CHECKING:
+    from headrace.broker.peers.session import PeerSession
 
 NO_PARTIAL_FRAME = -1.0
 NOT_ANSWERED_YET = 1
@@ -75,6 +78,19 @@ class Answer(Struct, eq=False):
         self.connection.mark_dirty()
 
 
+class UnorderedAnswer(Answer, eq=False):
+    """The response to another node, which is sent as soon as it is complete: nodes match responses by their numbers, so
+    that a request which waits for a commit does not delay a heartbeat behind it.
+    """
+
+    def complete(self, parts: bytes | bytearray | list[Part]) -> None:
+        connection = self.connection
+        assert connection.peer is not None
+        connection.peer.requests_unanswered -= 1
+        connection.answers.append(self)
+        super().complete(parts)
+
+
 class Connection:
     __slots__ = (
         "answers",
@@ -99,6 +115,7 @@ class Connection:
         "muted",
         "parked",
         "partial_since_ms",
+        "peer",
         "peer_host",
         "principal",
         "produce_shape_bytes",
@@ -120,6 +137,8 @@ class Connection:
         self.token = transport.token
         self.listener_name = listener_name
         self.peer_host = transport.peer_address.rpartition(":")[0]
+        self.peer: PeerSession | None = None
+        """The node at the other end, on the CONTROLLER listener; None for a client."""
         self.principal: Principal = ANONYMOUS
         self.client_software = ("", "")
         self.dirty_connections = dirty_connections

@@ -5,7 +5,9 @@ to the Spawner and completes as an event of a later turn.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
+from typing import Protocol
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
@@ -52,6 +54,15 @@ class ConnectionLimits:
         self.slow_ms_max = slow_ms_max
 
 
+class PeerAdmission(Protocol):
+    """Admits connections of other nodes."""
+
+    def admit(self, connection: Connection) -> bool:
+        """Set `connection.peer`, or return False to have the connection closed."""
+
+    def closed(self, connection: Connection) -> None: ...
+
+
 class Loop:
     def __init__(
         self,
@@ -96,6 +107,10 @@ class Loop:
         )
         self._sender = Sender(disk, more_flag=network.more)
         self._listeners: dict[int, Listener] = {}
+        self._peer_listeners: dict[int, Listener] = {}
+        self._admission: PeerAdmission | None = None
+        self._peers: dict[int, Connection] = {}
+        """Those of `_connections` that belong to other nodes."""
         self._other_handlers: dict[int, Callable[[int], None]] = {}
         """Handlers of events that belong to no client connection: listeners, the metrics page."""
         self._connections: dict[int, Connection] = {}
@@ -118,19 +133,34 @@ class Loop:
     # Listeners
 
     def add_listener(self, listener: Listener, name: str) -> None:
+        """Accept clients."""
         self._listeners[listener.token] = listener
-        self.attach(listener.token, lambda _event: self._accept_from(listener, name))
+        self.attach(listener.token, lambda _event: self._accept_from(listener, name, self._admit_client))
+
+    def add_peer_listener(self, listener: Listener, name: str, admission: "PeerAdmission") -> None:
+        """Accept other nodes. Their connections are outside the limits of clients, and are served until the end."""
+        self._admission = admission
+        self._peer_listeners[listener.token] = listener
+        self.attach(listener.token, lambda _event: self._accept_from(listener, name, self._admit_peer))
 
     def close_listeners(self) -> None:
-        for listener in self._listeners.values():
+        """Accept no more clients."""
+        self._close_all(self._listeners)
+
+    def _close_all(self, listeners: dict[int, Listener]) -> None:
+        for listener in listeners.values():
             self.detach(listener.token)
             listener.close()
-        self._listeners.clear()
+        listeners.clear()
 
-    def attach(self, token: Token, handle: Callable[[int], None]) -> None:
+    def attach(self, token: Token, handle: Callable[[int], None], interest: int = READABLE) -> None:
         """Watch a file descriptor that is not a client connection; `handle` gets its events."""
         self._other_handlers[token] = handle
-        self._network.watch(token, READABLE)
+        self._network.watch(token, interest)
+
+    def watch(self, token: Token, interest: int) -> None:
+        """Change the events that the handler of an attached file descriptor gets."""
+        self._network.watch(token, interest)
 
     def detach(self, token: Token) -> None:
         if self._other_handlers.pop(token, None) is not None:
@@ -176,7 +206,7 @@ class Loop:
             if connection is None:
                 handle = self._other_handlers.get(token)
                 if handle is not None:  # otherwise it was closed earlier in this turn
-                    handle(event)
+                    self._guarded(partial(handle, event))
                 continue
             if event & BROKEN and not event & READABLE:
                 self.close(connection)
@@ -204,6 +234,10 @@ class Loop:
     def _handle_many(self, events: Sequence[Event]) -> None:
         if self._ready:
             events = self._ready.with_waiting(events, self._is_wanted)
+        if self._peers:  # other nodes wait neither behind clients nor for the next turn
+            peers = self._peers.keys() | self._other_handlers.keys()
+            self._handle([event for event in events if event[0] in peers])
+            events = [event for event in events if event[0] not in peers]
         until_ms = self._now_ms + TURN_WORK_MS_MAX
         for done in range(EVENTS_BETWEEN_LOOKS, len(events) + EVENTS_BETWEEN_LOOKS, EVENTS_BETWEEN_LOOKS):
             self._handle(events[done - EVENTS_BETWEEN_LOOKS : done])
@@ -351,7 +385,7 @@ class Loop:
 
     # Connections
 
-    def _accept_from(self, listener: Listener, name: str) -> None:
+    def _accept_from(self, listener: Listener, name: str, admit: Callable[[Connection], bool]) -> None:
         for _ in range(CONNECTIONS_ACCEPTED_PER_TURN_MAX):
             try:
                 transport = listener.accept()
@@ -363,18 +397,31 @@ class Loop:
             if transport is None:
                 return
             connection = Connection(transport, name, self.dirty, self._now_ms)
-            held = self._connections_per_host.get(connection.peer_host, 0)
-            if len(self._connections) >= self.limits.connections_max or held >= self.limits.connections_per_host_max:
+            if not admit(connection):
                 self._metrics.connections_refused += 1
                 transport.close()
                 continue
-            self._connections_per_host[connection.peer_host] = held + 1
             self._connections[connection.token] = connection
             self._metrics.connections_opened += 1
             self._network.watch(connection.token, READABLE)
 
+    def _admit_client(self, connection: Connection) -> bool:
+        held = self._connections_per_host.get(connection.peer_host, 0)
+        clients = len(self._connections) - len(self._peers)
+        if clients >= self.limits.connections_max or held >= self.limits.connections_per_host_max:
+            return False
+        self._connections_per_host[connection.peer_host] = held + 1
+        return True
+
+    def _admit_peer(self, connection: Connection) -> bool:
+        assert self._admission is not None
+        if not self._admission.admit(connection):
+            return False
+        self._peers[connection.token] = connection
+        return True
+
     def _listen_again(self, listener: Listener) -> None:
-        if listener.token in self._listeners:
+        if listener.token in self._listeners or listener.token in self._peer_listeners:
             self._network.watch(listener.token, READABLE)
 
     def mute(self, connection: Connection, duration_ms: float) -> None:
@@ -413,17 +460,24 @@ class Loop:
             parked.abandon()
         connection.parked.clear()
         del self._connections[connection.token]
-        held = self._connections_per_host[connection.peer_host] - 1
-        if held:
-            self._connections_per_host[connection.peer_host] = held
+        if connection.peer is not None:
+            del self._peers[connection.token]
+            if self._admission is not None:
+                self._admission.closed(connection)
         else:
-            del self._connections_per_host[connection.peer_host]
+            held = self._connections_per_host[connection.peer_host] - 1
+            if held:
+                self._connections_per_host[connection.peer_host] = held
+            else:
+                del self._connections_per_host[connection.peer_host]
         self._metrics.connections_closed += 1
 
     def begin_stop(self) -> None:
-        """Accept no connections and no requests; requests that wait are answered with the results so far."""
+        """Accept no clients and no requests of clients; those that wait are answered with the results so far."""
         self.close_listeners()
         for connection in tuple(self._connections.values()):
+            if connection.peer is not None:
+                continue
             connection.muted = True
             self._choose_interest(connection)
             for parked in tuple(connection.parked):
@@ -431,7 +485,11 @@ class Loop:
 
     @property
     def owes_answers(self) -> bool:
-        return any(connection.answers or connection.unsent for connection in self._connections.values())
+        """True while a client waits for a response."""
+        return any(
+            connection.peer is None and (connection.answers or connection.unsent)
+            for connection in self._connections.values()
+        )
 
     def files_in_use(self) -> Iterator[FileHandle]:
         """Yield the files of responses that are not sent yet, which must stay open."""
@@ -446,6 +504,8 @@ class Loop:
                 yield from parked.files()
 
     def close_connections(self) -> None:
+        """Close all connections, those of other nodes too."""
+        self._close_all(self._peer_listeners)
         for connection in tuple(self._connections.values()):
             self.close(connection)
 
@@ -472,7 +532,7 @@ class Loop:
                     and connection.partial_since_ms < slow_before
                     and connection.interest == READABLE
                 )
-                or (connection.last_active_ms < idle_before and not connection.answers)
+                or (connection.last_active_ms < idle_before and not connection.answers and connection.peer is None)
             ):
                 self._metrics.connections_timed_out += 1
                 self.close(connection)

@@ -231,7 +231,8 @@ class Receiver:
         connection.frame_size = size
         connection.frame_received = len(first)
         (api_key,) = _API_KEY.unpack_from(first, _SIZE_BYTES)
-        connection.frame_once_bytes = size if api_key == ApiKey.PRODUCE else LARGE_FRAME_ONCE_BYTES
+        in_one_go = api_key == ApiKey.PRODUCE or connection.peer is not None
+        connection.frame_once_bytes = size if in_one_go else LARGE_FRAME_ONCE_BYTES
         self._shares.began(connection, self.now_ms)
         return True
 

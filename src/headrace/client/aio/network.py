@@ -66,6 +66,9 @@ class LoopNetwork:
     def listen(self, host: str, port: int) -> list[Listener]:
         raise OSError(errno.EOPNOTSUPP, "a client does not listen")
 
+    def resolve(self, host: str) -> list[str]:
+        raise OSError(errno.EOPNOTSUPP, "names are resolved when a connection begins")
+
     def connect(self, host: str, port: int) -> Transport:
         transport = LoopTransport(next(self._tokens), f"{host}:{port}")
         self._transports[transport.token] = transport

@@ -40,6 +40,10 @@ class Incoming:
         """The buffer view that was returned last; released before the next: a buffer with a view cannot grow."""
         self._spares: list[bytearray] = []
 
+    def allow(self, frame_bytes_max: int) -> None:
+        """Change the largest frame that is accepted, for frames that have not begun."""
+        self._frame_bytes_max = frame_bytes_max
+
     def room(self) -> memoryview | None:
         """Return the buffer to receive into; None if no large frame is arriving."""
         large = self._large

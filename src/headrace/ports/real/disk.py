@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from headrace.ports.disk import Buffer, DiskLockHeld, FileHandle
 
 FILE_MODE = 0o644
+PRIVATE_FILE_MODE = 0o600
 PROBE_STRIDE_BYTES = 128 * 1024
 """Distance of the probes of `is_hot`: the kernel reads ahead in runs of about this size."""
 WAIT_STRIDE_BYTES = 1 << 20
@@ -84,9 +85,10 @@ class RealDisk:
         unlink = staticmethod(os.unlink)
         remove_directory = staticmethod(os.rmdir)
 
-    def open(self, path: str, *, create: bool = False, writable: bool = True) -> FileHandle:
+    def open(self, path: str, *, create: bool = False, writable: bool = True, private: bool = False) -> FileHandle:
         flags = os.O_RDWR if writable else os.O_RDONLY
-        return FileHandle(os.open(path, flags | os.O_CREAT if create else flags, FILE_MODE))
+        mode = PRIVATE_FILE_MODE if private else FILE_MODE
+        return FileHandle(os.open(path, flags | os.O_CREAT if create else flags, mode))
 
     def size(self, file: FileHandle) -> int:
         return os.fstat(file).st_size

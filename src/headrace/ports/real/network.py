@@ -51,6 +51,13 @@ def _addresses(host: str, *, passive: bool) -> list[tuple[socket.AddressFamily, 
     return list(found.items())
 
 
+def _connectable(host: str) -> list[tuple[socket.AddressFamily, str]]:
+    try:
+        return _addresses(host, passive=False)
+    except UnicodeError:
+        raise OSError(errno.EADDRNOTAVAIL, f"{host!r} is not a valid host name") from None
+
+
 def _bound(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -156,15 +163,12 @@ class RealNetwork:
             return [TcpListener(listening, use_sendfile=self._use_sendfile) for listening in bound]
         raise AssertionError("the last attempt returns or raises")
 
+    def resolve(self, host: str) -> list[str]:
+        return [address for _family, address in _connectable(host)]
+
     def connect(self, host: str, port: int) -> Transport:
-        """Begin a connection. Names are resolved here and may wait for the resolver; addresses and `localhost` never
-        do.
-        """
         refused: OSError | None = None
-        try:
-            addresses = _addresses(host, passive=False)
-        except UnicodeError:
-            raise OSError(errno.EADDRNOTAVAIL, f"{host!r} is not a valid host name") from None
+        addresses = _connectable(host)
         if not 0 < port <= PORT_MAX:
             raise OSError(errno.EADDRNOTAVAIL, f"{port} is not a valid port")
         for family, address in addresses:

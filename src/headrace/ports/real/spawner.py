@@ -72,8 +72,9 @@ class _Line:
             pass
         for _ in self.threads:
             self._queue.put(None)
-        for thread in self.threads:
-            thread.join()
+        if self.lane is not Lane.NAMES:  # a resolver that hangs must not delay the end of the process
+            for thread in self.threads:
+                thread.join()
         self.threads.clear()
 
 

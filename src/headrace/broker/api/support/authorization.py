@@ -60,12 +60,13 @@ def config_access_error(ctx: RequestContext, operation: Operation, resource: Con
 
 
 def stranger_refusal(ctx: RequestContext, what: str) -> str | None:
-    """Return the reason to refuse `what` to a client on another machine; None if an authorizer decides, or on loopback.
+    """Return the reason to refuse `what` to a client on another machine; None if an authorizer decides, on loopback,
+    or for another node of the cluster.
 
     Without an authorizer every principal is allowed everything. Requests that act on the whole cluster, or in the
     name of its coordinators, are then accepted only from the broker's own machine.
     """
-    if not ctx.access.open_to_all or is_loopback(ctx.connection.peer_host):
+    if ctx.connection.peer is not None or not ctx.access.open_to_all or is_loopback(ctx.connection.peer_host):
         return None
     reason = (
         f"{what} only from the broker's own machine, because it has no authorizer: this connection comes from "
