@@ -5,7 +5,7 @@ import pytest
 from headrace.core.controller.records import PartitionChangeRecord
 from headrace.model.errors import ErrorCode as E
 from headrace.wire.apis import ApiKey
-from headrace.wire.messages import create_partitions
+from headrace.wire.messages import create_partitions, describe_configs
 from tests.broker.other_brokers import (
     OTHER,
     OTHER_HOST,
@@ -16,7 +16,7 @@ from tests.broker.other_brokers import (
     elect,
     registration,
 )
-from tests.broker.virtual import HOST, LONG_MS, PORT, VirtualBroker
+from tests.broker.virtual import BROKER_RESOURCE, HOST, LONG_MS, PORT, VirtualBroker
 
 
 @pytest.fixture
@@ -124,3 +124,27 @@ def test_a_partition_whose_in_sync_set_changes_serves_on(broker, client):
     commit_and_wait(broker, PartitionChangeRecord(topic_id, 0, isr=(THIS,)))
     assert client.produce_error("t") == E.NONE
     assert broker.partition("t").role.partition_epoch == 1
+
+
+def test_a_full_disk_refuses_new_topics_only_where_no_other_broker_exists(broker, client):
+    alone = VirtualBroker()
+    for each in (alone, broker):
+        (directory,) = each.node.broker.partitions.directories
+        directory.space.full = True
+    refused = alone.client().create_topic("t")
+    assert (refused.error_code, "log directories are full" in refused.error_message) == (E.KAFKA_STORAGE_ERROR, True)
+    create_elsewhere(client, "t", OTHER)
+
+
+def test_only_a_broker_itself_describes_its_configs(client):
+    def described(node_id):
+        resource = describe_configs.DescribeConfigsRequestResource(
+            resource_type=BROKER_RESOURCE, resource_name=str(node_id), configuration_keys=("node.id",)
+        )
+        request = describe_configs.DescribeConfigsRequest(resources=(resource,))
+        return client.ask(ApiKey.DESCRIBE_CONFIGS, 4, request).results[0]
+
+    assert described(THIS).configs[0].value == str(THIS)
+    refused = described(OTHER)
+    assert (refused.error_code, refused.configs) == (E.INVALID_REQUEST, ())
+    assert "ask broker 2 itself" in refused.error_message

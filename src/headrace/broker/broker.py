@@ -129,6 +129,11 @@ class Broker:
         self.fetch_sessions.sessions_max = self.config.fetch_sessions_max
         self.on_configured(self.config)
 
+    def refusal_of_new_partitions(self) -> str | None:
+        """Return why no partition can be created now; None if one can, or if another broker may have space."""
+        is_alone = self.image.brokers.keys() <= {self.node_id}
+        return self.partitions.refusal_of_new() if is_alone else None
+
     def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:
         """Create topics that a client refers to; the client sees the result in the metadata."""
         proposal = self.controller.create_topics(topics)

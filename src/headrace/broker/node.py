@@ -112,7 +112,7 @@ class Node:
         self.loop = self._loop()
         self._compose_background_tasks(partitions)
         controller.on_no_room = lambda: self._storage.no_room(directories.home)
-        controller.refusal_of_new_partitions = partitions.refusal_of_new
+        controller.refusal_of_new_partitions = self.broker.refusal_of_new_partitions
         self.broker.on_configured = self._configured
         self.broker.on_many_files = self._housekeeping.close_idle_files
 

@@ -130,6 +130,9 @@ class CoordinatorServices(ConfigProvider, Protocol):
     def clock(self) -> Clock: ...
 
     @property
+    def node_id(self) -> NodeId: ...
+
+    @property
     def partitions(self) -> PartitionTable: ...
 
     def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:

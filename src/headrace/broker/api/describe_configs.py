@@ -15,7 +15,6 @@ from headrace.core.controller.records import ResourceKind
 from headrace.model.access import Operation
 from headrace.model.configs import BROKER_CONFIGS, ConfigEntry, ConfigSource, Synonym
 from headrace.model.errors import ErrorCode
-from headrace.model.ids import NodeId
 from headrace.wire.errors import ProtocolError
 from headrace.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -51,6 +50,7 @@ def _described(
         if error is not ErrorCode.NONE:
             raise Refused(error, "not authorized to see these configs")
         check_resource_exists(ctx.image, (kind, name))
+        _check_is_here(ctx, kind, name)
     except Refused as refusal:
         return DescribeConfigsResponseResult(
             error_code=refusal.code, error_message=refusal.message, resource_type=kind, resource_name=name
@@ -71,12 +71,15 @@ def _entries(ctx: RequestContext, kind: int, name: str) -> Iterable[ConfigEntry]
         return with_level_in_force(ctx.config.describe_topic(ctx.image.topic_configs(name)))
     if name == EVERY_BROKER:
         return _cluster_defaults(ctx)
-    config = ctx.config
-    if int(name) != ctx.node_id:
-        config = config.with_dynamic(
-            cluster=ctx.image.cluster_configs(), broker=ctx.image.broker_configs(NodeId(int(name)))
+    return with_level_in_force(ctx.config.describe())
+
+
+def _check_is_here(ctx: RequestContext, kind: int, name: str) -> None:
+    """Refuse the configs of another broker: only that broker knows its file and its command line."""
+    if kind == ResourceKind.BROKER and name != EVERY_BROKER and int(name) != ctx.node_id:
+        raise Refused(
+            ErrorCode.INVALID_REQUEST, f"this is broker {ctx.node_id}: ask broker {name} itself for its configs"
         )
-    return with_level_in_force(config.describe())
 
 
 def _cluster_defaults(ctx: RequestContext) -> Iterable[ConfigEntry]:

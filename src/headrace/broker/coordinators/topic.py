@@ -49,9 +49,12 @@ class CoordinatedTopic(Generic[MachineT, RecordT]):
         return self.name in self._services.image.topics
 
     def open_here(self) -> bool:
-        """Return whether every partition has a coordinator here; before that it would refuse requests."""
+        """Return whether every partition that this broker leads has a coordinator; before that it refuses requests."""
         topic = self._services.image.topics.get(self.name)
-        return topic is not None and sum(not host.lost for host in self._hosts.values()) == len(topic.partitions)
+        if topic is None:
+            return False
+        hosts = map(self._hosts.get, topic.partitions.led_by(self._services.node_id))
+        return all(host is not None and not host.lost for host in hosts)
 
     def when_created(self, then: Callable[[], None]) -> None:
         """Create the topic if it does not exist; call `then` when its partitions can be used or the creation failed."""
