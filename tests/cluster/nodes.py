@@ -3,18 +3,17 @@
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.metadata_log import SNAPSHOT_INTERVAL_BYTES, MetadataLog
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
-from headrace.core.controller.commands import NewTopic, TopicResult
+from headrace.core.controller.commands import BrokerHeartbeat, BrokerRegistration, NewTopic, TopicResult
 from headrace.core.controller.delta import MetadataDelta
 from headrace.core.controller.image import MetadataImage
-from headrace.core.controller.records import Endpoint
 from headrace.core.controller.settings import ControllerSettings
 from headrace.model.ids import NodeId
 from headrace.sim.world import VirtualMachine, World
+from tests.core.controllers import CLUSTER_ID, new_broker
 
 FOLDER = "data"
 METADATA_FOLDER = "data/__cluster_metadata-0"
 NODE = NodeId(1)
-ENDPOINTS = (Endpoint("PLAINTEXT", "127.0.0.1", 9092, "PLAINTEXT"),)
 TURNS_MAX = 200
 
 
@@ -54,7 +53,21 @@ class ClusterNode:
         )
         self.host.subscribe(self.deltas.append)
         if register:
-            self.settle(self.host.register_broker(NODE, endpoints=ENDPOINTS, rack=None, host="here"))
+            self.register()
+
+    def register(self) -> None:
+        """Found the cluster, register the broker and unfence it."""
+        self.host.found_cluster()
+        new = new_broker(NODE, incarnation=self.machine.entropy.random_bytes(16))
+        registration = self.host.register_broker(new, cluster_id=CLUSTER_ID)
+        self.settle(registration)
+        assert isinstance(registration.outcome, BrokerRegistration)
+        epoch = registration.outcome.broker_epoch
+        self.settle(
+            self.host.heartbeat(
+                BrokerHeartbeat(node_id=NODE, broker_epoch=epoch, metadata_offset=self.host.image.version - 1)
+            )
+        )
 
     def turn(self, timeout_ms: float = 0.0) -> None:
         self.machine.spawner.run_completions()

@@ -16,20 +16,13 @@ from headrace.core.controller.delta import MetadataDelta, apply_with_delta
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import (
     BATCH_VERSION,
-    BATCH_VERSION_LATEST,
-    GROUP_VERSION,
-    GROUP_VERSION_LATEST,
-    METADATA_VERSION,
-    METADATA_VERSION_LATEST,
     METADATA_VERSION_MIN,
     RECORD_TYPES,
-    SCAN_VERSION,
-    SCAN_VERSION_LATEST,
-    TRANSACTION_VERSION,
-    TRANSACTION_VERSION_LATEST,
+    BrokerRegistrationChangeRecord,
     ConfigRecord,
     Endpoint,
     FeatureLevelRecord,
+    FeatureRange,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -43,10 +36,11 @@ from headrace.core.controller.records import (
     SnapshotHeaderRecord,
     TopicPartitionsRecord,
     TopicRecord,
+    UnregisterBrokerRecord,
     decode_record,
     encode_record,
 )
-from headrace.model.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
+from headrace.model.ids import NO_NODE, LeaderEpoch, NodeId, TopicId, TopicPartition
 from tests.core.controllers import TestedController, one_broker, replayed
 
 topic_ids = st.binary(min_size=16, max_size=16).map(TopicId)
@@ -62,6 +56,23 @@ records: st.SearchStrategy[Record] = st.one_of(
     st.builds(ConfigRecord, st.integers(0, 64), st.text(), st.text(), st.none() | st.text()),
     st.builds(ProducerIdsRecord, counts, counts),
     st.builds(RegisterBrokerRecord, counts, st.binary(), counts, endpoints, st.none() | st.text(), st.text()),
+    st.builds(
+        RegisterBrokerRecord,
+        counts,
+        st.binary(),
+        counts,
+        endpoints,
+        st.none() | st.text(),
+        st.text(),
+        st.booleans(),
+        st.lists(st.builds(FeatureRange, st.text(), counts, counts), max_size=3).map(tuple),
+        directories,
+        st.booleans(),
+        st.binary(),
+        st.booleans(),
+    ),
+    st.builds(UnregisterBrokerRecord, counts, counts),
+    st.builds(BrokerRegistrationChangeRecord, counts, counts, st.none() | st.booleans(), st.none() | st.booleans()),
     st.builds(FeatureLevelRecord, st.text(), st.integers(0, 100)),
     st.builds(SnapshotHeaderRecord, counts, counts, counts, counts),
     st.builds(TopicPartitionsRecord, topic_ids, counts, st.tuples(nodes, nodes), st.tuples(directories), st.binary()),
@@ -117,6 +128,7 @@ class TestBytes:
     def test_numbers_are_those_of_kafka_and_never_change(self) -> None:
         assert {entry.structure.__name__: entry.number for entry in RECORD_TYPES} == {
             "RegisterBrokerRecord": 0,
+            "UnregisterBrokerRecord": 1,
             "TopicRecord": 2,
             "PartitionRecord": 3,
             "ConfigRecord": 4,
@@ -124,6 +136,7 @@ class TestBytes:
             "RemoveTopicRecord": 9,
             "FeatureLevelRecord": 12,
             "ProducerIdsRecord": 15,
+            "BrokerRegistrationChangeRecord": 17,
             "SnapshotHeaderRecord": 100,
             "TopicPartitionsRecord": 101,
         }
@@ -205,34 +218,7 @@ class TestImage:
         assert controller.image.endpoints("OTHER") == []
 
 
-class TestBrokers:
-    def test_every_start_begins_a_new_leader_epoch(self) -> None:
-        controller = one_broker()
-        controller.create_one("a", 2)
-        first = controller.image.topics["a"].partitions[1].leader_epoch
-        epoch = controller.start_broker(1, incarnation=b"2" * 16)
-        assert controller.image.topics["a"].partitions[1].leader_epoch == first + 1
-        assert controller.image.brokers[NodeId(1)].incarnation == b"2" * 16
-        assert controller.start_broker(1) > epoch
-
-    def test_partitions_led_by_others_keep_their_epoch(self) -> None:
-        controller = TestedController()
-        controller.start_broker(1)
-        controller.start_broker(2)
-        controller.create_one("a", -1, assignments=[(0, [NodeId(1)]), (1, [NodeId(2)])])
-        controller.start_broker(2)
-        assert [state.leader_epoch for state in controller.image.topics["a"].partitions] == [0, 1]
-
-    def test_the_first_start_finalizes_the_metadata_version(self) -> None:
-        controller = one_broker()
-        assert controller.image.features == {
-            METADATA_VERSION: METADATA_VERSION_LATEST,
-            GROUP_VERSION: GROUP_VERSION_LATEST,
-            TRANSACTION_VERSION: TRANSACTION_VERSION_LATEST,
-            BATCH_VERSION: BATCH_VERSION_LATEST,
-            SCAN_VERSION: SCAN_VERSION_LATEST,
-        }
-
+class TestProducerIds:
     def test_producer_ids_are_given_in_blocks_that_never_overlap(self) -> None:
         controller = one_broker()
         blocks = [controller.carry_out(controller.allocate_producer_ids(NodeId(1))) for _ in range(3)]
@@ -247,7 +233,11 @@ commands = st.lists(
         st.tuples(st.just("grow"), names, st.integers(1, 6)),
         st.tuples(st.just("set"), names, st.integers(1, 5)),
         st.tuples(st.just("unset"), names, st.just(0)),
-        st.tuples(st.just("start"), st.just(""), st.integers(1, 2)),
+        st.tuples(st.just("start"), st.just(""), st.integers(1, 3)),
+        st.tuples(st.just("register"), st.just(""), st.integers(1, 3)),
+        st.tuples(st.just("fence"), st.just(""), st.integers(1, 3)),
+        st.tuples(st.just("shut down"), st.just(""), st.integers(1, 3)),
+        st.tuples(st.just("unregister"), st.just(""), st.integers(1, 3)),
         st.tuples(st.just("ids"), st.just(""), st.just(0)),
     ),
     max_size=30,
@@ -268,6 +258,15 @@ def run(controller: TestedController, verb: str, name: str, number: int) -> None
             controller.carry_out(controller.alter_configs([alteration]))
         case "start":
             controller.start_broker(number)
+        case "register":
+            controller.register(number)
+        case "fence" | "shut down":
+            broker = controller.image.brokers.get(NodeId(number))
+            if broker is not None:
+                fence = verb == "fence"
+                controller.beat(number, broker.broker_epoch, wants_fence=fence, wants_shut_down=not fence)
+        case "unregister":
+            controller.carry_out(controller.unregister_broker(NodeId(number)))
         case "ids":
             controller.carry_out(controller.allocate_producer_ids(NodeId(1)))
 
@@ -290,6 +289,17 @@ def test_replaying_the_log_or_a_snapshot_and_its_tail_gives_the_live_state(
         resumed.apply(record)
     assert resumed == image
     assert resumed.partition_count == image.partition_count == sum(len(t.partitions) for t in image.topics.values())
+    assert_only_unfenced_brokers_lead(image)
+
+
+def assert_only_unfenced_brokers_lead(image: MetadataImage) -> None:
+    """Assert that each partition is led by its replica while that is on an unfenced broker, and by none otherwise."""
+    for topic in image.topics.values():
+        for state in topic.partitions:
+            (replica,) = state.replicas
+            broker = image.brokers.get(replica)
+            available = broker is not None and not broker.fenced
+            assert state.leader == (replica if available else NO_NODE)
 
 
 @given(commands)

@@ -11,6 +11,7 @@ from headrace.core.controller.commands import (
 )
 from headrace.core.controller.partition_states import PartitionState
 from headrace.core.controller.records import TopicRecord
+from headrace.core.controller.settings import ControllerSettings
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, LeaderEpoch, NodeId, TopicId
 from tests.core.controllers import TestedController, one_broker
@@ -183,6 +184,29 @@ class TestAssignments:
             controller.create_one("a", -1, replication_factor=1, assignments=[(0, [ONE])]).error
             is ErrorCode.INVALID_REQUEST
         )
+
+    def test_more_replicas_than_this_release_stores_are_refused(self) -> None:
+        controller = TestedController(ControllerSettings())
+        controller.start_broker(1)
+        controller.start_broker(2)
+        refused = controller.create_one("a", 1, replication_factor=2)
+        assert refused.error is ErrorCode.INVALID_REPLICATION_FACTOR
+        assert refused.message == (
+            "replication factor 2 is not supported: a partition has at most 1 replica in this release"
+        )
+        by_hand = controller.create_one("a", -1, assignments=[(0, [ONE, TWO])])
+        assert by_hand.error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+    def test_a_fenced_broker_gets_no_partition_by_hand(self) -> None:
+        controller = three_brokers()
+        controller.register(3)
+        refused = controller.create_one("a", -1, assignments=[(0, [THREE])])
+        assert refused.error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert refused.message is not None
+        assert "fenced or shutting down" in refused.message
+        assert controller.create_one("a", -1, assignments=[(0, [THREE, ONE])]).error is ErrorCode.NONE
+        state = controller.image.topics["a"].partitions[0]
+        assert (state.leader, state.isr) == (ONE, (ONE,))
 
     def test_placement_spreads_leaders_and_replicas(self) -> None:
         controller = three_brokers()

@@ -1,6 +1,7 @@
 """Packed partition states: equal to plain objects, copied on write, indexed by leader, and loaded from snapshots."""
 
 from array import array
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -28,7 +29,7 @@ from headrace.core.controller.records import (
     decode_record,
     encode_record,
 )
-from headrace.model.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
+from headrace.model.ids import NO_NODE, LeaderEpoch, NodeId, TopicId, TopicPartition
 
 BROKERS = [NodeId(number) for number in range(5)]
 TOPICS = [TopicId(bytes(15) + bytes([number])) for number in range(4)]
@@ -36,7 +37,13 @@ DIRECTORY = bytes(16)
 
 node_lists = st.permutations(BROKERS).flatmap(lambda order: st.integers(1, 3).map(lambda count: tuple(order[:count])))
 creations = st.tuples(st.just("partition"), st.sampled_from(TOPICS), node_lists)
-changes = st.tuples(st.just("change"), st.sampled_from(TOPICS), node_lists, st.integers(0, 9), st.booleans())
+changes = st.tuples(
+    st.just("change"),
+    st.sampled_from(TOPICS),
+    node_lists,
+    st.integers(0, 9),
+    st.sampled_from(["same", "moved", "none"]),
+)
 removals = st.tuples(st.just("remove"), st.sampled_from(TOPICS))
 copies = st.tuples(st.just("copy"), st.booleans())
 steps = st.lists(st.one_of(creations, creations, creations, changes, changes, removals, copies), max_size=60)
@@ -60,18 +67,21 @@ def record_for(plain: Plain, step: tuple) -> list[Record]:
             )
             states.append(PartitionState(nodes, nodes, nodes[0], LeaderEpoch(0), 0, directories))
             return records
-        case ("change", topic_id, nodes, number, moves_leader) if topic_id in plain:
+        case ("change", topic_id, nodes, number, leadership) if topic_id in plain:
             states = plain[topic_id]
             index = number % len(states)
             old = states[index]
-            leader = nodes[-1] if moves_leader else None
+            leader = {"same": None, "moved": nodes[-1], "none": NO_NODE}[leadership]
             states[index] = old._replace(
                 isr=nodes,
                 leader=old.leader if leader is None else leader,
-                leader_epoch=LeaderEpoch(old.leader_epoch + moves_leader),
+                leader_epoch=LeaderEpoch(old.leader_epoch + (leader is not None)),
                 partition_epoch=old.partition_epoch + 1,
             )
-            return [PartitionChangeRecord(topic_id, index, isr=nodes, leader=leader)]
+            if number % 3 == 0:  # also assign other replicas
+                states[index] = states[index]._replace(replicas=nodes)
+            replicas = nodes if number % 3 == 0 else None
+            return [PartitionChangeRecord(topic_id, index, isr=nodes, leader=leader, replicas=replicas)]
         case ("remove", topic_id) if topic_id in plain:
             del plain[topic_id]
             return [RemoveTopicRecord(topic_id)]
@@ -81,6 +91,8 @@ def record_for(plain: Plain, step: tuple) -> list[Record]:
 def assert_alike(image: MetadataImage, plain: Plain) -> None:
     assert {topic.topic_id: list(topic.partitions) for topic in image.topics.values()} == plain
     assert image.partition_count == sum(map(len, plain.values()))
+    preferred = Counter(state.replicas[0] for states in plain.values() for state in states)
+    assert +image.preferred_leaders == preferred
     for node in BROKERS:
         led = {
             TopicPartition(name_of(topic_id), index)
@@ -94,6 +106,15 @@ def assert_alike(image: MetadataImage, plain: Plain) -> None:
         for topic_id, states in plain.items():
             held = [index for index, state in enumerate(states) if node in state.replicas]
             assert image.topics_by_id[topic_id].partitions.held_by(node) == held
+        waiting = {
+            TopicPartition(name_of(topic_id), index)
+            for topic_id, states in plain.items()
+            for index, state in enumerate(states)
+            if state.leader == NO_NODE and node in state.isr
+        }
+        found = [partition for _, partition in image.leaderless_partitions_on(node)]
+        assert len(found) == len(waiting)
+        assert set(found) == waiting
 
 
 @given(steps)

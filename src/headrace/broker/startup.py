@@ -1,4 +1,6 @@
-"""Start-up of a node: register with the controller, recover the partitions, start background work, admit clients."""
+"""Start-up of a node: register with the controller, be unfenced, recover the partitions, start background work, admit
+clients.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -9,7 +11,10 @@ from headrace.broker.compaction import Compactor
 from headrace.broker.config_warnings import ConfigWarnings
 from headrace.broker.listeners import Listeners
 from headrace.broker.net.loop import Loop
-from headrace.core.controller.commands import BrokerRegistration
+from headrace.core.controller.commands import BrokerHeartbeat, BrokerRegistration, BrokerState, NewBroker
+from headrace.core.controller.features import SUPPORTED_FEATURES
+
+INCARNATION_BYTES = 16
 
 
 class BackgroundTask(Protocol):
@@ -19,7 +24,7 @@ class BackgroundTask(Protocol):
 class Startup:
     """Takes a composed node to the point where it serves clients.
 
-    `begin` returns at once. The rest runs in the turn in which the registration is committed.
+    `begin` returns at once. The rest runs in the turn in which the broker is unfenced.
     """
 
     def __init__(
@@ -50,17 +55,40 @@ class Startup:
         self._on_failed = on_failed
 
     def begin(self) -> None:
-        """Register with the controller."""
+        """Found the cluster if it is new, and register with its controller."""
         broker, config = self._broker, self._static_config
-        registration = broker.controller.register_broker(
-            broker.node_id,
+        directories = broker.partitions.directories
+        new = NewBroker(
+            node_id=broker.node_id,
+            cluster_id=broker.cluster_id,
+            incarnation=broker.entropy.random_bytes(INCARNATION_BYTES),
             endpoints=self._listeners.endpoints(config.advertised_listeners, self._host_name),
             rack=config.rack,
-            host=self._host_name,
+            host=config.cluster.host or self._host_name,
+            features=SUPPORTED_FEATURES,
+            directories=tuple(directory.directory_id for directory in directories),
+            is_controller=config.cluster.is_controller,
+            metadata_directory=directories[0].directory_id,
         )
-        registration.then(self._registered)
+        broker.controller.found_cluster()
+        broker.controller.register_broker(new, cluster_id=broker.cluster_id).then(self._registered)
 
     def _registered(self, outcome: BrokerRegistration | ProposalFailed) -> None:
+        if isinstance(outcome, ProposalFailed):
+            self._on_unregistered()
+            return
+        if outcome.error:
+            self._broker.logger.error(f"broker cannot register: {outcome.message}")
+            self._on_failed()
+            return
+        beat = BrokerHeartbeat(
+            node_id=self._broker.node_id,
+            broker_epoch=outcome.broker_epoch,
+            metadata_offset=self._broker.image.version - 1,
+        )
+        self._broker.controller.heartbeat(beat).then(self._unfenced)
+
+    def _unfenced(self, outcome: BrokerState | ProposalFailed) -> None:
         if isinstance(outcome, ProposalFailed):
             self._on_unregistered()
             return

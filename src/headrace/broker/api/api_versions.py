@@ -4,20 +4,8 @@ import re
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.registry import SERVED
+from headrace.core.controller.features import SUPPORTED_FEATURES
 from headrace.core.controller.image import MetadataImage
-from headrace.core.controller.records import (
-    BATCH_VERSION,
-    BATCH_VERSION_LATEST,
-    GROUP_VERSION,
-    GROUP_VERSION_LATEST,
-    METADATA_VERSION,
-    METADATA_VERSION_LATEST,
-    METADATA_VERSION_MIN,
-    SCAN_VERSION,
-    SCAN_VERSION_LATEST,
-    TRANSACTION_VERSION,
-    TRANSACTION_VERSION_LATEST,
-)
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.api_versions import (
     ApiVersionsRequest,
@@ -54,16 +42,11 @@ def _served(image: MetadataImage, error: ErrorCode) -> ApiVersionsResponse:
             ApiVersionsResponseApiKey(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
             for api in SERVED
         ),
-        supported_features=(
+        supported_features=tuple(
             ApiVersionsResponseSupportedFeature(
-                name=METADATA_VERSION, min_version=METADATA_VERSION_MIN, max_version=METADATA_VERSION_LATEST
-            ),
-            ApiVersionsResponseSupportedFeature(name=GROUP_VERSION, min_version=0, max_version=GROUP_VERSION_LATEST),
-            ApiVersionsResponseSupportedFeature(
-                name=TRANSACTION_VERSION, min_version=0, max_version=TRANSACTION_VERSION_LATEST
-            ),
-            ApiVersionsResponseSupportedFeature(name=BATCH_VERSION, min_version=0, max_version=BATCH_VERSION_LATEST),
-            ApiVersionsResponseSupportedFeature(name=SCAN_VERSION, min_version=0, max_version=SCAN_VERSION_LATEST),
+                name=feature.name, min_version=feature.level_min, max_version=feature.level_max
+            )
+            for feature in SUPPORTED_FEATURES
         ),
         finalized_features_epoch=image.version,
         finalized_features=tuple(

@@ -14,11 +14,15 @@ from typing import Any, NamedTuple, TypeVar
 from headrace.broker.cluster.metadata_log import Append, MetadataDamaged, MetadataLog, Replay
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.core.controller.commands import (
+    BrokerHeartbeat,
     BrokerRegistration,
+    BrokerResult,
+    BrokerState,
     ConfigAlteration,
     ConfigReplacement,
     ConfigResult,
     Decision,
+    NewBroker,
     NewTopic,
     PartitionGrowth,
     ProducerIdBlock,
@@ -27,7 +31,8 @@ from headrace.core.controller.commands import (
 )
 from headrace.core.controller.controller import Controller
 from headrace.core.controller.delta import MetadataDelta, apply_with_delta
-from headrace.core.controller.records import Endpoint, Record
+from headrace.core.controller.features import FeatureResult, FeatureUpdate
+from headrace.core.controller.records import Record
 from headrace.core.controller.settings import ControllerSettings
 from headrace.log.errors import is_full, is_transient
 from headrace.log.flush import PartialFlush
@@ -164,16 +169,30 @@ class ControllerHost:
     def allocate_producer_ids(self, node_id: NodeId) -> Proposal[ProducerIdBlock]:
         return self.propose(lambda controller: controller.allocate_producer_ids(node_id))
 
+    def found_cluster(self) -> Proposal[None]:
+        """Write the first records of a new cluster; does nothing in a cluster that exists."""
+        return self.propose(Controller.found_cluster)
+
     def register_broker(
-        self, node_id: NodeId, *, endpoints: Sequence[Endpoint], rack: str | None, host: str
+        self, new: NewBroker, *, cluster_id: str, session_is_live: Callable[[], bool] = lambda: False
     ) -> Proposal[BrokerRegistration]:
-        """Register the broker, once per start and before it serves: begins a new leader epoch of all its partitions."""
-        incarnation = self._entropy.random_bytes(16)
         return self.propose(
-            lambda controller: controller.register_broker(
-                node_id, incarnation=incarnation, endpoints=endpoints, rack=rack, host=host
-            )
+            lambda controller: controller.register_broker(new, cluster_id=cluster_id, session_is_live=session_is_live())
         )
+
+    def heartbeat(self, beat: BrokerHeartbeat) -> Proposal[BrokerState]:
+        return self.propose(lambda controller: controller.heartbeat(beat))
+
+    def fence_broker(self, node_id: NodeId, broker_epoch: int) -> Proposal[BrokerResult]:
+        return self.propose(lambda controller: controller.fence_broker(node_id, broker_epoch))
+
+    def unregister_broker(self, node_id: NodeId) -> Proposal[BrokerResult]:
+        return self.propose(lambda controller: controller.unregister_broker(node_id))
+
+    def update_features(
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False
+    ) -> Proposal[tuple[FeatureResult, ...]]:
+        return self.propose(lambda controller: controller.update_features(updates, validate_only=validate_only))
 
     # Proposals
 

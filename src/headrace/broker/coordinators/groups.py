@@ -12,6 +12,7 @@ from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX
 from headrace.broker.services import CoordinatorServices, MetadataSource
 from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.placement import REPLICATION_FACTOR_MAX
 from headrace.core.groups.commands import (
     Commit,
     ConsumerHeartbeat,
@@ -108,7 +109,7 @@ class Groups:
         return NewTopic(
             name=OFFSETS_TOPIC,
             partition_count=config.offsets_partitions,
-            replication_factor=min(config.offsets_replication_factor, len(self._services.image.brokers)),
+            replication_factor=min(config.offsets_replication_factor, REPLICATION_FACTOR_MAX),
             configs=(
                 ("cleanup.policy", "compact"),
                 ("compression.type", "producer"),

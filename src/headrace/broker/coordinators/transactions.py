@@ -22,6 +22,7 @@ from headrace.broker.marker_writes import MarkerFields
 from headrace.broker.metrics import Family
 from headrace.broker.partitions.replica import Replica
 from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.placement import REPLICATION_FACTOR_MAX
 from headrace.core.controller.records import TRANSACTION_VERSION
 from headrace.core.coordination.machine import Now, Producer, Ticket
 from headrace.core.transactions.batch_commands import (
@@ -117,7 +118,7 @@ class Transactions:
 
     def _new_topic(self) -> NewTopic:
         config = self._services.config.transactions
-        replication_factor = min(config.log_replication_factor, len(self._services.image.brokers))
+        replication_factor = min(config.log_replication_factor, REPLICATION_FACTOR_MAX)
         return NewTopic(
             name=TRANSACTIONS_TOPIC,
             partition_count=config.log_partitions,

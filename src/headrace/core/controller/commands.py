@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Generic, NamedTuple, TypeVar
 
-from headrace.core.controller.records import Record
+from headrace.core.controller.records import Endpoint, FeatureRange, Record
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, NodeId, ProducerId, TopicId
 
@@ -121,5 +121,51 @@ class ProducerIdBlock(NamedTuple):
     """The first id after the block."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewBroker:
+    """A process that wants to be a broker of the cluster."""
+
+    node_id: NodeId
+    cluster_id: str
+    incarnation: bytes
+    """Drawn at every start of the process."""
+    endpoints: Sequence[Endpoint]
+    rack: str | None
+    host: str
+    features: Sequence[FeatureRange]
+    directories: Sequence[bytes] = ()
+    is_controller: bool = False
+    metadata_directory: bytes = b""
+    previous_epoch: int = -1
+    """The broker epoch that this process had before; -1 when it registers for the first time."""
+
+
 class BrokerRegistration(NamedTuple):
+    broker_epoch: int = -1
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerHeartbeat:
+    node_id: NodeId
     broker_epoch: int
+    metadata_offset: int
+    """The offset of the last record of the metadata log that the broker has applied."""
+    wants_fence: bool = False
+    wants_shut_down: bool = False
+
+
+class BrokerState(NamedTuple):
+    """The response to a heartbeat."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    is_caught_up: bool = False
+    is_fenced: bool = True
+    should_shut_down: bool = False
+
+
+class BrokerResult(NamedTuple):
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None

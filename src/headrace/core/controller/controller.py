@@ -7,51 +7,28 @@ and builds another one from the committed records.
 
 from collections.abc import Sequence
 
-from headrace.core.controller import configs, topics
+from headrace.core.controller import brokers, configs, features, topics
 from headrace.core.controller.commands import (
     PRODUCER_IDS_PER_BLOCK,
+    BrokerHeartbeat,
     BrokerRegistration,
+    BrokerResult,
+    BrokerState,
     ConfigAlteration,
     ConfigReplacement,
     Decision,
+    NewBroker,
     NewTopic,
     PartitionGrowth,
     ProducerIdBlock,
     TopicToDelete,
 )
 from headrace.core.controller.image import MetadataImage
-from headrace.core.controller.records import (
-    BATCH_VERSION,
-    BATCH_VERSION_LATEST,
-    GROUP_VERSION,
-    GROUP_VERSION_LATEST,
-    METADATA_VERSION,
-    METADATA_VERSION_LATEST,
-    SCAN_VERSION,
-    SCAN_VERSION_LATEST,
-    TRANSACTION_VERSION,
-    TRANSACTION_VERSION_LATEST,
-    Endpoint,
-    FeatureLevelRecord,
-    PartitionChangeRecord,
-    ProducerIdsRecord,
-    Record,
-    RegisterBrokerRecord,
-)
+from headrace.core.controller.records import ProducerIdsRecord, Record
 from headrace.core.controller.settings import ControllerSettings
 from headrace.model.ids import NodeId, ProducerId, TopicId
 
 PRODUCER_ID_MAX = 2**63 - 1
-
-
-_FEATURES = (
-    (METADATA_VERSION, METADATA_VERSION_LATEST),
-    (GROUP_VERSION, GROUP_VERSION_LATEST),
-    (TRANSACTION_VERSION, TRANSACTION_VERSION_LATEST),
-    (BATCH_VERSION, BATCH_VERSION_LATEST),
-    (SCAN_VERSION, SCAN_VERSION_LATEST),
-)
-"""The features of a new cluster, which a cluster of an earlier version gets at its next start."""
 
 
 class Controller:
@@ -104,17 +81,25 @@ class Controller:
         return Decision((ProducerIdsRecord(node_id, block.end),), block)
 
     def register_broker(
-        self, node_id: NodeId, *, incarnation: bytes, endpoints: Sequence[Endpoint], rack: str | None, host: str
+        self, new: NewBroker, *, cluster_id: str, session_is_live: bool = False
     ) -> Decision[BrokerRegistration]:
-        """Register a broker that started. Its partitions begin a new leader epoch, which separates the two runs in its
-        log.
-        """
-        broker_epoch = self.image.version
-        records: list[Record] = []
-        records.extend(FeatureLevelRecord(name, level) for name, level in _FEATURES if name not in self.image.features)
-        records.append(RegisterBrokerRecord(node_id, incarnation, broker_epoch, tuple(endpoints), rack, host))
-        records.extend(
-            PartitionChangeRecord(topic.topic_id, partition.partition, leader=node_id)
-            for topic, partition in self.image.partitions_led_by(node_id)
-        )
-        return Decision(tuple(records), BrokerRegistration(broker_epoch))
+        return brokers.register_broker(self.image, new, cluster_id=cluster_id, session_is_live=session_is_live)
+
+    def heartbeat(self, beat: BrokerHeartbeat) -> Decision[BrokerState]:
+        return brokers.heartbeat(self.image, beat)
+
+    def fence_broker(self, node_id: NodeId, broker_epoch: int) -> Decision[BrokerResult]:
+        return brokers.fence_broker(self.image, node_id, broker_epoch)
+
+    def unregister_broker(self, node_id: NodeId) -> Decision[BrokerResult]:
+        return brokers.unregister_broker(self.image, node_id)
+
+    # Features
+
+    def found_cluster(self) -> Decision[None]:
+        return features.found_cluster(self.image)
+
+    def update_features(
+        self, updates: Sequence[features.FeatureUpdate], *, validate_only: bool = False
+    ) -> Decision[tuple[features.FeatureResult, ...]]:
+        return features.update_features(self.image, updates, validate_only=validate_only)

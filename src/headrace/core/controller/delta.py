@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from headrace.core.controller.image import MetadataImage, TopicImage
 from headrace.core.controller.records import (
+    BrokerRegistrationChangeRecord,
     ConfigRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -13,6 +14,7 @@ from headrace.core.controller.records import (
     RemoveTopicRecord,
     ResourceKind,
     TopicRecord,
+    UnregisterBrokerRecord,
 )
 from headrace.model.ids import TopicId, TopicPartition
 
@@ -36,6 +38,7 @@ class MetadataDelta:
     broker_configs_changed: tuple[str, ...] = ()
     """Node ids as text; the empty one stands for every broker."""
     brokers_changed: bool = False
+    """A broker was registered, fenced, unfenced or unregistered, or began its controlled shutdown."""
 
 
 def apply_with_delta(image: MetadataImage, records: Sequence[Record]) -> MetadataDelta:
@@ -77,7 +80,7 @@ class _Observer:
                 self._topic_configs[record.resource_name] = None
             case ConfigRecord(resource_kind=ResourceKind.BROKER):
                 self._broker_configs[record.resource_name] = None
-            case RegisterBrokerRecord():
+            case RegisterBrokerRecord() | BrokerRegistrationChangeRecord() | UnregisterBrokerRecord():
                 self._brokers = True
             case _:
                 pass

@@ -6,7 +6,8 @@ Partitions are packed (`partition_states`), and a copy shares its topics with th
 them: both are cheap with a million partitions.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from headrace.core.controller.leader_index import LeaderIndex
@@ -14,9 +15,11 @@ from headrace.core.controller.partition_states import PartitionState, PartitionS
 from headrace.core.controller.records import (
     METADATA_VERSION,
     METADATA_VERSION_MIN,
+    BrokerRegistrationChangeRecord,
     ConfigRecord,
     Endpoint,
     FeatureLevelRecord,
+    FeatureRange,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -27,8 +30,9 @@ from headrace.core.controller.records import (
     ResourceKind,
     TopicPartitionsRecord,
     TopicRecord,
+    UnregisterBrokerRecord,
 )
-from headrace.model.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
+from headrace.model.ids import NO_NODE, LeaderEpoch, NodeId, TopicId, TopicPartition
 
 ConfigResource = tuple[int, str]
 """A ResourceKind and a name; the empty broker name stands for every broker."""
@@ -72,12 +76,25 @@ class BrokerImage(NamedTuple):
     """By listener name."""
     rack: str | None
     host: str
+    fenced: bool = False
+    """True from the registration until the broker has caught up, and after its session is over."""
+    features: tuple[FeatureRange, ...] = ()
+    directories: tuple[bytes, ...] = ()
+    is_controller: bool = False
+    metadata_directory: bytes = b""
+    in_controlled_shutdown: bool = False
+
+    @property
+    def takes_partitions(self) -> bool:
+        """Tell whether new partitions may be placed on this broker."""
+        return not self.fenced and not self.in_controlled_shutdown
 
 
 class MetadataImage:
     __slots__ = (
         "_free_numbers",
         "_leader_index",
+        "_leaderless_index",
         "_numbered",
         "_owner",
         "_tables",
@@ -86,6 +103,7 @@ class MetadataImage:
         "features",
         "next_producer_id",
         "partition_count",
+        "preferred_leaders",
         "topics",
         "topics_by_id",
         "version",
@@ -99,12 +117,15 @@ class MetadataImage:
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
         self.partition_count = 0
+        self.preferred_leaders: Counter[NodeId] = Counter()
+        """The number of partitions by the first of their replicas."""
         self.version = 0
         """The number of applied records: while it does not change, neither does anything else here."""
         self._tables = Tables()
         self._owner: object = object()
         """A mark of the topics that no copy shares."""
         self._leader_index = LeaderIndex()
+        self._leaderless_index = LeaderIndex()
         self._numbered: list[TopicId | None] = []
         """Topics by number; None where the topic was deleted and its number is free."""
         self._free_numbers: list[int] = []
@@ -141,26 +162,34 @@ class MetadataImage:
         return self.configs.get((ResourceKind.BROKER, ""), NO_CONFIGS)
 
     def endpoints(self, listener: str) -> list[tuple[NodeId, Endpoint]]:
-        """Return the address of each broker at that listener; brokers without that listener are left out."""
+        """Return the address of each unfenced broker at that listener; brokers without it are left out."""
         return [
             (node_id, broker.endpoints[listener])
             for node_id, broker in self.brokers.items()
-            if listener in broker.endpoints
+            if listener in broker.endpoints and not broker.fenced
         ]
 
     def partitions_led_by(self, node_id: NodeId) -> Iterator[tuple[TopicImage, TopicPartition]]:
         """Iterate over the partitions that this broker leads, topic by topic."""
+        return self._indexed(self._leader_index, node_id, lambda states: states.led_by(node_id))
 
-        def led_in(number: int) -> list[int]:
+    def leaderless_partitions_on(self, node_id: NodeId) -> Iterator[tuple[TopicImage, TopicPartition]]:
+        """Iterate over the partitions without a leader that this broker has in sync, topic by topic."""
+        return self._indexed(self._leaderless_index, node_id, lambda states: states.leaderless_on(node_id))
+
+    def _indexed(
+        self, index: LeaderIndex, node_id: NodeId, find: Callable[[PartitionStates], list[int]]
+    ) -> Iterator[tuple[TopicImage, TopicPartition]]:
+        def found_in(number: int) -> list[int]:
             topic_id = self._numbered[number]
-            return [] if topic_id is None else self.topics_by_id[topic_id].partitions.led_by(node_id)
+            return [] if topic_id is None else find(self.topics_by_id[topic_id].partitions)
 
-        for number, partitions in self._leader_index.partitions_of(node_id, led_in).items():
+        for number, partitions in index.partitions_of(node_id, found_in).items():
             topic_id = self._numbered[number]
             assert topic_id is not None
             topic = self.topics_by_id[topic_id]
-            for index in partitions:
-                yield topic, TopicPartition(topic.name, index)
+            for partition in partitions:
+                yield topic, TopicPartition(topic.name, partition)
 
     # Changes
 
@@ -182,6 +211,10 @@ class MetadataImage:
                 self.next_producer_id = record.next_producer_id
             case RegisterBrokerRecord():
                 self._apply_broker(record)
+            case BrokerRegistrationChangeRecord():
+                self._apply_broker_change(record)
+            case UnregisterBrokerRecord():
+                del self.brokers[self._broker(record.node_id, record.broker_epoch).node_id]
             case FeatureLevelRecord():
                 self._apply_feature(record)
             case _:
@@ -204,43 +237,54 @@ class MetadataImage:
         topic = self._owned_topic(record.topic_id)
         if record.partition != len(topic.partitions):
             raise RecordError(f"partition {record.partition} follows {len(topic.partitions)} others of its topic")
-        topic.partitions.append(
-            PartitionState(
-                record.replicas,
-                record.isr,
-                record.leader,
-                record.leader_epoch,
-                record.partition_epoch,
-                record.directories,
-            )
+        state = PartitionState(
+            record.replicas,
+            record.isr,
+            record.leader,
+            record.leader_epoch,
+            record.partition_epoch,
+            record.directories,
         )
-        self._leader_index.add(record.leader, topic.number)
+        topic.partitions.append(state)
+        self._index(topic, state)
         self.partition_count += 1
+        self.preferred_leaders.update(state.replicas[:1])
 
     def _apply_topic_partitions(self, record: TopicPartitionsRecord) -> None:
         topic = self._owned_topic(record.topic_id)
         self.partition_count += topic.partitions.load(record)
+        self.preferred_leaders.update(topic.partitions.preferred_leaders(record.first))
         for leader in topic.partitions.leaders(record.first):
-            self._leader_index.add(leader, topic.number)
+            if leader != NO_NODE:
+                self._leader_index.add(leader, topic.number)
+        for node_id in topic.partitions.leaderless_nodes(record.first):
+            self._leaderless_index.add(node_id, topic.number)
 
     def _apply_partition_change(self, record: PartitionChangeRecord) -> None:
         topic = self._owned_topic(record.topic_id)
         if record.partition >= len(topic.partitions):
             raise RecordError(f"partition {record.partition} is changed, its topic has {len(topic.partitions)}")
         state = topic.partitions[record.partition]
-        topic.partitions.replace(
-            record.partition,
-            PartitionState(
-                state.replicas if record.replicas is None else record.replicas,
-                state.isr if record.isr is None else record.isr,
-                state.leader if record.leader is None else record.leader,
-                state.leader_epoch if record.leader is None else LeaderEpoch(state.leader_epoch + 1),
-                state.partition_epoch + 1,
-                state.directories if record.directories is None else record.directories,
-            ),
+        changed = PartitionState(
+            state.replicas if record.replicas is None else record.replicas,
+            state.isr if record.isr is None else record.isr,
+            state.leader if record.leader is None else record.leader,
+            state.leader_epoch if record.leader is None else LeaderEpoch(state.leader_epoch + 1),
+            state.partition_epoch + 1,
+            state.directories if record.directories is None else record.directories,
         )
-        if record.leader is not None:
-            self._leader_index.add(record.leader, topic.number)
+        topic.partitions.replace(record.partition, changed)
+        self._index(topic, changed)
+        if changed.replicas != state.replicas:
+            self.preferred_leaders.subtract(state.replicas[:1])
+            self.preferred_leaders.update(changed.replicas[:1])
+
+    def _index(self, topic: TopicImage, state: PartitionState) -> None:
+        if state.leader != NO_NODE:
+            self._leader_index.add(state.leader, topic.number)
+        else:
+            for node_id in state.isr:
+                self._leaderless_index.add(node_id, topic.number)
 
     def _apply_remove_topic(self, record: RemoveTopicRecord) -> None:
         topic = self._topic(record.topic_id)
@@ -249,6 +293,7 @@ class MetadataImage:
         self._numbered[topic.number] = None
         self._free_numbers.append(topic.number)
         self.partition_count -= len(topic.partitions)
+        self.preferred_leaders.subtract(topic.partitions.preferred_leaders())
         self.configs.pop((ResourceKind.TOPIC, topic.name), None)
 
     def _apply_config(self, record: ConfigRecord) -> None:
@@ -272,7 +317,30 @@ class MetadataImage:
             {endpoint.listener: endpoint for endpoint in record.endpoints},
             record.rack,
             record.host,
+            record.fenced,
+            record.features,
+            record.directories,
+            record.is_controller,
+            record.metadata_directory,
+            record.in_controlled_shutdown,
         )
+
+    def _apply_broker_change(self, record: BrokerRegistrationChangeRecord) -> None:
+        broker = self._broker(record.node_id, record.broker_epoch)
+        self.brokers[broker.node_id] = broker._replace(
+            fenced=broker.fenced if record.fenced is None else record.fenced,
+            in_controlled_shutdown=(
+                broker.in_controlled_shutdown
+                if record.in_controlled_shutdown is None
+                else record.in_controlled_shutdown
+            ),
+        )
+
+    def _broker(self, node_id: NodeId, broker_epoch: int) -> BrokerImage:
+        broker = self.brokers.get(node_id)
+        if broker is None or broker.broker_epoch != broker_epoch:
+            raise RecordError(f"a record names broker {node_id} with epoch {broker_epoch}, which is not registered")
+        return broker
 
     def _apply_feature(self, record: FeatureLevelRecord) -> None:
         if record.level:
@@ -312,9 +380,11 @@ class MetadataImage:
         twin.features = self.features.copy()
         twin.next_producer_id = self.next_producer_id
         twin.partition_count = self.partition_count
+        twin.preferred_leaders = self.preferred_leaders.copy()
         twin.version = self.version
         twin._tables = self._tables
         twin._leader_index = self._leader_index.copy()
+        twin._leaderless_index = self._leaderless_index.copy()
         twin._numbered = self._numbered.copy()
         twin._free_numbers = self._free_numbers.copy()
         return twin
@@ -331,6 +401,12 @@ class MetadataImage:
                 tuple(broker.endpoints.values()),
                 broker.rack,
                 broker.host,
+                broker.fenced,
+                broker.features,
+                broker.directories,
+                broker.is_controller,
+                broker.metadata_directory,
+                broker.in_controlled_shutdown,
             )
         for topic in self.topics.values():
             yield TopicRecord(topic.name, topic.topic_id)

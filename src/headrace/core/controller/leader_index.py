@@ -1,7 +1,7 @@
 """Topics by the brokers that may lead one of their partitions, so that a lost broker is decided on without a scan.
 
 A topic is added when a broker becomes a leader in it, and stays until the next lookup finds that the broker leads
-nothing there any more.
+nothing there any more. A second index of this kind has the partitions that wait for a broker to lead them.
 """
 
 from array import array
@@ -33,12 +33,12 @@ class LeaderIndex:
         if len(topics) > self._check_at.get(node_id, STALE_ENTRIES_MIN):
             self._store(node_id, list(dict.fromkeys(topics)))
 
-    def partitions_of(self, node_id: NodeId, led_in: Callable[[int], list[int]]) -> dict[int, list[int]]:
-        """Return the partitions that the broker leads, by topic number; forget topics in which it leads none."""
+    def partitions_of(self, node_id: NodeId, found_in: Callable[[int], list[int]]) -> dict[int, list[int]]:
+        """Return the broker's partitions by topic number; forget topics in which `found_in` finds none."""
         topics = sorted(set(self._topics.get(node_id, ())))
-        led = {number: partitions for number in topics if (partitions := led_in(number))}
-        self._store(node_id, list(led))
-        return led
+        found = {number: partitions for number in topics if (partitions := found_in(number))}
+        self._store(node_id, list(found))
+        return found
 
     def copy(self) -> "LeaderIndex":
         twin = LeaderIndex()

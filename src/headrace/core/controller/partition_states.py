@@ -7,11 +7,12 @@ all topics of an image share: brokers are few, so that most partitions repeat th
 
 import sys
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar, overload
 
 from headrace.core.controller.records import RecordError, TopicPartitionsRecord
-from headrace.model.ids import LeaderEpoch, NodeId, TopicId
+from headrace.model.ids import NO_NODE, LeaderEpoch, NodeId, TopicId
 
 ROW_FIELDS = 6
 _LEADER, _LEADER_EPOCH, _PARTITION_EPOCH, _REPLICAS, _ISR, _DIRECTORIES = range(ROW_FIELDS)
@@ -30,6 +31,7 @@ class PartitionState(NamedTuple):
     replicas: tuple[NodeId, ...]
     isr: tuple[NodeId, ...]
     leader: NodeId
+    """NO_NODE while no in-sync replica is on an unfenced broker."""
     leader_epoch: LeaderEpoch
     partition_epoch: int
     directories: tuple[bytes, ...]
@@ -123,6 +125,30 @@ class PartitionStates(Sequence[PartitionState]):
         nodes = self._tables.nodes.tuples
         holding = {number for number in dict.fromkeys(replicas) if node_id in nodes[number]}
         return [index for index, number in enumerate(replicas) if number in holding] if holding else []
+
+    def leaderless_on(self, node_id: NodeId) -> list[int]:
+        """Return the partitions without a leader that this broker has in sync, in order."""
+        in_sync = self._rows[_ISR::ROW_FIELDS]
+        nodes = self._tables.nodes.tuples
+        holding = {number for number in dict.fromkeys(in_sync) if node_id in nodes[number]}
+        return [index for index in self.led_by(NO_NODE) if in_sync[index] in holding] if holding else []
+
+    def leaderless_nodes(self, first: int) -> Iterator[NodeId]:
+        """Iterate over the brokers that have a partition from `first` on in sync which has no leader."""
+        leaders = self._rows[first * ROW_FIELDS + _LEADER :: ROW_FIELDS]
+        in_sync = self._rows[first * ROW_FIELDS + _ISR :: ROW_FIELDS]
+        numbers = dict.fromkeys(number for leader, number in zip(leaders, in_sync, strict=True) if leader == NO_NODE)
+        nodes = self._tables.nodes.tuples
+        return iter(dict.fromkeys(node for number in numbers for node in nodes[number]))
+
+    def preferred_leaders(self, first: int = 0) -> Counter[NodeId]:
+        """Count the partitions from `first` on by the first of their replicas."""
+        nodes = self._tables.nodes.tuples
+        numbers = Counter(self._rows[first * ROW_FIELDS + _REPLICAS :: ROW_FIELDS])
+        counts: Counter[NodeId] = Counter()
+        for number, count in numbers.items():
+            counts.update(dict.fromkeys(nodes[number][:1], count))
+        return counts
 
     def append(self, state: PartitionState) -> None:
         self._rows.extend(self._row(state))

@@ -1,43 +1,111 @@
-"""Place the replicas of new partitions: spread over machines first, over brokers second."""
+"""Place the replicas of new partitions: evenly over hosts, then racks, then brokers.
 
-from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+Each partition's preferred leader is on the host that has the fewest preferred leaders of the topic; of those, the one
+that has the fewest of all topics, so that successive topics continue where the earlier ones ended. Hosts that are equal
+alternate between racks. The same rules choose the broker of the host. Further replicas avoid hosts that already have
+one, then racks.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heapreplace
+from typing import NamedTuple
 
 from headrace.core.controller.commands import Refused
 from headrace.core.controller.image import BrokerImage
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 
-
-def place_replicas(
-    brokers: Iterable[BrokerImage], *, partition_count: int, replication_factor: int, start: int
-) -> list[tuple[NodeId, ...]]:
-    """Return one replica list per partition, its first member the preferred leader; `start` rotates the first one."""
-    ring = _interleaved_by_host(brokers)
-    if replication_factor > len(ring):
-        raise Refused(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {replication_factor} needs more brokers than the {len(ring)} in the cluster",
-        )
-    rounds = [_walk(ring, start + index, replication_factor) for index in range(min(partition_count, len(ring)))]
-    return [rounds[index % len(rounds)] for index in range(partition_count)]
+REPLICATION_FACTOR_MAX = 1
+"""Replicas of a partition in this release, which does not copy records between brokers."""
 
 
-def _interleaved_by_host(brokers: Iterable[BrokerImage]) -> list[BrokerImage]:
+class _Place(NamedTuple):
+    """A host or broker in the order in which it gets the next partition."""
+
+    of_topic: int
+    of_all: int
+    order: int
+    """The place among equals."""
+
+    def taken(self) -> "_Place":
+        return _Place(self.of_topic + 1, self.of_all + 1, self.order)
+
+
+class Placement:
+    """Places partitions on the brokers of one image, counting what it has placed."""
+
+    def __init__(self, brokers: Iterable[BrokerImage], preferred_leaders: Mapping[NodeId, int]) -> None:
+        available = sorted((broker for broker in brokers if broker.takes_partitions), key=lambda broker: broker.node_id)
+        self._hosts = _alternating_racks(available)
+        self._broker_count = len(available)
+        self._preferred = {broker.node_id: preferred_leaders.get(broker.node_id, 0) for broker in available}
+
+    def place(
+        self, partition_count: int, replication_factor: int, existing: Mapping[NodeId, int] | None = None
+    ) -> list[tuple[NodeId, ...]]:
+        """Return one replica list per partition, its first member the preferred leader.
+
+        `existing` counts the partitions that the topic has already by their preferred leaders.
+        """
+        if replication_factor > self._broker_count:
+            raise Refused(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"replication factor {replication_factor} needs more brokers than the {self._broker_count} that take "
+                "new partitions: request fewer replicas, or start more brokers",
+            )
+        leaders = self._leaders(partition_count, existing or {})
+        for _, broker in leaders:
+            self._preferred[broker.node_id] += 1
+        return [self._replicas(host, broker, replication_factor) for host, broker in leaders]
+
+    def _leaders(self, count: int, existing: Mapping[NodeId, int]) -> list[tuple[int, BrokerImage]]:
+        """Return the host number and the broker of each partition's preferred leader."""
+        hosts: list[_Place] = []
+        brokers: list[list[_Place]] = []
+        for number, host in enumerate(self._hosts):
+            places = [
+                _Place(existing.get(broker.node_id, 0), self._preferred[broker.node_id], order)
+                for order, broker in enumerate(host)
+            ]
+            hosts.append(_Place(sum(p.of_topic for p in places), sum(p.of_all for p in places), number))
+            heapify(places)
+            brokers.append(places)
+        heapify(hosts)
+        leaders: list[tuple[int, BrokerImage]] = []
+        for _ in range(count):
+            host_place = hosts[0]
+            number = host_place.order
+            heapreplace(hosts, host_place.taken())
+            broker_place = brokers[number][0]
+            heapreplace(brokers[number], broker_place.taken())
+            leaders.append((number, self._hosts[number][broker_place.order]))
+        return leaders
+
+    def _replicas(self, number: int, leader: BrokerImage, count: int) -> tuple[NodeId, ...]:
+        """Return the leader and the next brokers that share no host with it, nor a rack if possible."""
+        if count == 1:
+            return (leader.node_id,)
+        chosen = [leader]
+        turned = [*self._hosts[number + 1 :], *self._hosts[: number + 1]]
+        while len(chosen) < count:
+            hosts, racks = {broker.host for broker in chosen}, {broker.rack for broker in chosen}
+            chosen.append(
+                min(
+                    (broker for host in turned for broker in host if broker not in chosen),
+                    key=lambda broker: (broker.host in hosts, broker.rack in racks),
+                )
+            )
+        return tuple(broker.node_id for broker in chosen)
+
+
+def _alternating_racks(brokers: Sequence[BrokerImage]) -> list[list[BrokerImage]]:
+    """Return the brokers of each host; hosts of different racks take turns."""
     hosts: dict[str, list[BrokerImage]] = {}
-    for broker in sorted(brokers, key=lambda broker: broker.node_id):
+    for broker in brokers:
         hosts.setdefault(broker.host, []).append(broker)
-    rounds = zip_longest(*hosts.values())
-    return [broker for one_of_each_host in rounds for broker in one_of_each_host if broker is not None]
-
-
-def _walk(ring: Sequence[BrokerImage], start: int, count: int) -> tuple[NodeId, ...]:
-    """Return the next `count` brokers of the ring, those on unused machines first."""
-    turned = [ring[(start + step) % len(ring)] for step in range(len(ring))]
-    seen: set[str] = set()
-    fresh: list[NodeId] = []
-    repeated: list[NodeId] = []
-    for broker in turned:
-        (repeated if broker.host in seen else fresh).append(broker.node_id)
-        seen.add(broker.host)
-    return tuple((fresh + repeated)[:count])
+    in_rack: dict[str | None, int] = {}
+    turns: list[tuple[int, list[BrokerImage]]] = []
+    for host in hosts.values():
+        turn = in_rack[host[0].rack] = in_rack.get(host[0].rack, -1) + 1
+        turns.append((turn, host))
+    return [host for _, host in sorted(turns, key=lambda each: each[0])]

@@ -73,6 +73,14 @@ class Endpoint(_Fields, frozen=True):
     security_protocol: str
 
 
+class FeatureRange(_Fields, frozen=True):
+    """The levels of a feature that a broker supports."""
+
+    name: str
+    level_min: _Count
+    level_max: _Count
+
+
 class TopicRecord(_Fields, frozen=True):
     name: str
     topic_id: _TopicId
@@ -103,7 +111,10 @@ class TopicPartitionsRecord(_Fields, frozen=True):
 
 
 class PartitionChangeRecord(_Fields, frozen=True):
-    """None leaves a field unchanged. Every change increments the partition epoch, a new leader the leader epoch."""
+    """None leaves a field unchanged. Every change increments the partition epoch, a new leader the leader epoch.
+
+    The leader NO_NODE takes the leadership away: that, too, increments the leader epoch.
+    """
 
     topic_id: _TopicId
     partition: _Count
@@ -141,6 +152,29 @@ class RegisterBrokerRecord(_Fields, frozen=True):
     rack: str | None
     host: str
     """The machine: a failure domain above the node, for placement."""
+    fenced: bool = False
+    features: tuple[FeatureRange, ...] = ()
+    directories: tuple[bytes, ...] = ()
+    """The ids of the log directories that the broker has open."""
+    is_controller: bool = False
+    """True if the node may become a voter of the metadata quorum."""
+    metadata_directory: bytes = b""
+    """The id of the directory with the metadata log, which identifies the voter together with the node id."""
+    in_controlled_shutdown: bool = False
+
+
+class UnregisterBrokerRecord(_Fields, frozen=True):
+    node_id: NodeId
+    broker_epoch: int
+
+
+class BrokerRegistrationChangeRecord(_Fields, frozen=True):
+    """None leaves a field unchanged."""
+
+    node_id: NodeId
+    broker_epoch: int
+    fenced: bool | None = None
+    in_controlled_shutdown: bool | None = None
 
 
 class FeatureLevelRecord(_Fields, frozen=True):
@@ -167,6 +201,8 @@ Record = (
     | ConfigRecord
     | ProducerIdsRecord
     | RegisterBrokerRecord
+    | UnregisterBrokerRecord
+    | BrokerRegistrationChangeRecord
     | FeatureLevelRecord
     | SnapshotHeaderRecord
 )
@@ -254,7 +290,13 @@ def _cut(record: msgspec.Struct, field_count: int) -> list[object]:
 
 
 RECORD_TYPES = (
-    _first_version(0, RegisterBrokerRecord),
+    RecordType(
+        number=0,
+        structure=RegisterBrokerRecord,
+        # No older release can be in a cluster with this one, so that both versions have the same level.
+        versions=(RecordVersion(METADATA_VERSION_MIN, 6), RecordVersion(METADATA_VERSION_MIN, 12)),
+    ),
+    _first_version(1, UnregisterBrokerRecord),
     _first_version(2, TopicRecord),
     _first_version(3, PartitionRecord),
     _first_version(4, ConfigRecord),
@@ -262,6 +304,7 @@ RECORD_TYPES = (
     _first_version(9, RemoveTopicRecord),
     _first_version(12, FeatureLevelRecord),
     _first_version(15, ProducerIdsRecord),
+    _first_version(17, BrokerRegistrationChangeRecord),
     _first_version(100, SnapshotHeaderRecord),
     _first_version(101, TopicPartitionsRecord),
 )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
+from headrace.core.controller.placement import REPLICATION_FACTOR_MAX
 from headrace.model.configs import BrokerConfig
 
 
@@ -11,6 +12,7 @@ from headrace.model.configs import BrokerConfig
 class ControllerSettings:
     default_partition_count: int = 1
     default_replication_factor: int = 1
+    replication_factor_max: int = REPLICATION_FACTOR_MAX
     topic_deletion_enabled: bool = True
     topics_max: int = 100_000
     partitions_max: int = 100_000

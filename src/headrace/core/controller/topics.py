@@ -18,7 +18,7 @@ from headrace.core.controller.commands import (
 from headrace.core.controller.configs import check_new_topic_configs
 from headrace.core.controller.image import MetadataImage, TopicImage
 from headrace.core.controller.names import CLUSTER_METADATA_TOPIC, CollisionIndex, check_topic_name
-from headrace.core.controller.placement import place_replicas
+from headrace.core.controller.placement import Placement
 from headrace.core.controller.records import (
     ConfigRecord,
     PartitionRecord,
@@ -51,6 +51,7 @@ def create_topics(
     asked = Counter(topic.name for topic in topics)
     collisions = CollisionIndex(image.topics)
     too_large = _too_large(image, topics, settings)
+    placement = Placement(image.brokers.values(), image.preferred_leaders)
     records: list[Record] = []
     results: dict[str, TopicResult] = {}
     for topic, topic_id in zip(topics, topic_ids, strict=False):
@@ -62,13 +63,13 @@ def create_topics(
             if asked[topic.name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, f'topic "{topic.name}" is listed more than once')
             _check_new_name(image, collisions, topic.name)
-            replicas = _new_topic_replicas(image, settings, topic)
             configs = check_new_topic_configs(topic.name, topic.configs)
+            replicas = _new_topic_replicas(image, settings, placement, topic)
         except Refused as refusal:
             results[topic.name] = TopicResult(topic.name, error=refusal.code, message=refusal.message)
             continue
         collisions.add(topic.name)
-        records.extend(_creation_records(topic.name, topic_id, replicas, configs))
+        records.extend(_creation_records(image, topic.name, topic_id, replicas, configs))
         results[topic.name] = TopicResult(
             topic.name,
             NO_TOPIC_ID if validate_only else topic_id,
@@ -110,6 +111,7 @@ def create_partitions(
 ) -> TopicDecision:
     asked = Counter(growth.name for growth in growths)
     too_large = _growth_too_large(image, settings, growths)
+    placement = Placement(image.brokers.values(), image.preferred_leaders)
     records: list[Record] = []
     results: dict[str, TopicResult] = {}
     for growth in growths:
@@ -121,11 +123,11 @@ def create_partitions(
             if asked[growth.name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, f'topic "{growth.name}" is listed more than once')
             topic = _existing(image, growth.name)
-            replicas = _grown_replicas(image, topic, growth)
+            replicas = _grown_replicas(image, placement, topic, growth)
         except Refused as refusal:
             results[growth.name] = TopicResult(growth.name, error=refusal.code, message=refusal.message)
             continue
-        records.extend(_partition_records(topic.topic_id, len(topic.partitions), replicas))
+        records.extend(_partition_records(image, topic.topic_id, len(topic.partitions), replicas))
         results[growth.name] = TopicResult(growth.name, topic.topic_id, partition_count=growth.partition_count)
     return Decision(() if validate_only else tuple(records), tuple(results.values()))
 
@@ -176,10 +178,10 @@ def _check_new_name(image: MetadataImage, collisions: CollisionIndex, name: str)
 
 
 def _new_topic_replicas(
-    image: MetadataImage, settings: ControllerSettings, topic: NewTopic
+    image: MetadataImage, settings: ControllerSettings, placement: Placement, topic: NewTopic
 ) -> list[tuple[NodeId, ...]]:
     if topic.assignments:
-        return _assigned_by_hand(image, topic)
+        return _assigned_by_hand(image, settings, topic)
     partition_count = (
         settings.default_partition_count if topic.partition_count == USE_DEFAULT else topic.partition_count
     )
@@ -197,15 +199,20 @@ def _new_topic_replicas(
             f'topic "{topic.name}" cannot have replication factor {replication_factor}: request 1 or more, or '
             "-1 for the default",
         )
-    return place_replicas(
-        image.brokers.values(),
-        partition_count=partition_count,
-        replication_factor=replication_factor,
-        start=len(image.topics),
-    )
+    _check_replication_factor(settings, replication_factor, ErrorCode.INVALID_REPLICATION_FACTOR)
+    return placement.place(partition_count, replication_factor)
 
 
-def _assigned_by_hand(image: MetadataImage, topic: NewTopic) -> list[tuple[NodeId, ...]]:
+def _check_replication_factor(settings: ControllerSettings, replication_factor: int, code: ErrorCode) -> None:
+    if replication_factor > settings.replication_factor_max:
+        raise Refused(
+            code,
+            f"replication factor {replication_factor} is not supported: a partition has at most "
+            f"{settings.replication_factor_max} replica in this release",
+        )
+
+
+def _assigned_by_hand(image: MetadataImage, settings: ControllerSettings, topic: NewTopic) -> list[tuple[NodeId, ...]]:
     if topic.replication_factor != USE_DEFAULT or topic.partition_count != USE_DEFAULT:
         raise Refused(
             ErrorCode.INVALID_REQUEST,
@@ -218,6 +225,7 @@ def _assigned_by_hand(image: MetadataImage, topic: NewTopic) -> list[tuple[NodeI
             f'the assigned partitions of topic "{topic.name}" must be numbered from 0 without gap or repetition',
         )
     replicas = [by_partition[index] for index in range(len(by_partition))]
+    _check_replication_factor(settings, len(replicas[0]), ErrorCode.INVALID_REPLICA_ASSIGNMENT)
     _check_assignment(image, replicas, replication_factor=len(replicas[0]))
     return replicas
 
@@ -233,26 +241,29 @@ def _check_assignment(image: MetadataImage, replicas: Sequence[tuple[NodeId, ...
             reason = f"replicas {list(nodes)} name broker {unknown[0]}, which is not registered"
         elif len(nodes) != replication_factor:
             reason = f"replicas {list(nodes)} are not {replication_factor}, as the topic's other partitions have"
+        elif not any(image.brokers[node].takes_partitions for node in nodes):
+            reason = f"replicas {list(nodes)} are on brokers that are fenced or shutting down: name one that runs"
         else:
             continue
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
 
 
 def _creation_records(
-    name: str, topic_id: TopicId, replicas: Sequence[tuple[NodeId, ...]], configs: dict[str, str]
+    image: MetadataImage, name: str, topic_id: TopicId, replicas: Sequence[tuple[NodeId, ...]], configs: dict[str, str]
 ) -> Iterator[Record]:
     yield TopicRecord(name, topic_id)
-    yield from _partition_records(topic_id, 0, replicas)
+    yield from _partition_records(image, topic_id, 0, replicas)
     for config, value in configs.items():
         yield ConfigRecord(ResourceKind.TOPIC, name, config, value)
 
 
 def _partition_records(
-    topic_id: TopicId, first: int, replicas: Sequence[tuple[NodeId, ...]]
+    image: MetadataImage, topic_id: TopicId, first: int, replicas: Sequence[tuple[NodeId, ...]]
 ) -> Iterator[PartitionRecord]:
     for index, nodes in enumerate(replicas, first):
+        in_sync = tuple(node for node in nodes if image.brokers[node].takes_partitions)
         directories = (UNASSIGNED_DIRECTORY,) * len(nodes)
-        yield PartitionRecord(topic_id, index, nodes, nodes, nodes[0], LeaderEpoch(0), 0, directories)
+        yield PartitionRecord(topic_id, index, nodes, in_sync, in_sync[0], LeaderEpoch(0), 0, directories)
 
 
 # Deletion and growth
@@ -293,7 +304,9 @@ def _growth_too_large(
     return _cluster_full(image, added, settings)
 
 
-def _grown_replicas(image: MetadataImage, topic: TopicImage, growth: PartitionGrowth) -> list[tuple[NodeId, ...]]:
+def _grown_replicas(
+    image: MetadataImage, placement: Placement, topic: TopicImage, growth: PartitionGrowth
+) -> list[tuple[NodeId, ...]]:
     existing = len(topic.partitions)
     if growth.partition_count == existing:
         raise Refused(ErrorCode.INVALID_PARTITIONS, f'topic "{topic.name}" already has {existing} partitions')
@@ -306,12 +319,7 @@ def _grown_replicas(image: MetadataImage, topic: TopicImage, growth: PartitionGr
     replication_factor = len(topic.partitions[0].replicas)
     added = growth.partition_count - existing
     if not growth.assignments:
-        return place_replicas(
-            image.brokers.values(),
-            partition_count=added,
-            replication_factor=replication_factor,
-            start=len(image.topics) + existing,
-        )
+        return placement.place(added, replication_factor, existing=topic.partitions.preferred_leaders())
     if len(growth.assignments) != added:
         raise Refused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,

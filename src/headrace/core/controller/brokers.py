@@ -1,0 +1,192 @@
+"""Decide on the brokers of the cluster: register, fence, unfence, shut down and unregister them.
+
+A registered broker is fenced until it has caught up with the metadata log. A fenced broker leads nothing: its
+partitions have no leader until it is unfenced, because with one replica no other broker has their records. The broker
+epoch, which is the offset of the registration, tells the registrations of one node id apart.
+"""
+
+from collections.abc import Iterator
+
+from headrace.core.controller.commands import (
+    BrokerHeartbeat,
+    BrokerRegistration,
+    BrokerResult,
+    BrokerState,
+    Decision,
+    NewBroker,
+    Refused,
+)
+from headrace.core.controller.features import unsupported_feature
+from headrace.core.controller.image import BrokerImage, MetadataImage
+from headrace.core.controller.records import (
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    Record,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from headrace.model.errors import ErrorCode
+from headrace.model.ids import NO_NODE, NodeId
+
+BROKERS_MAX = 1_000
+ENDPOINTS_PER_BROKER_MAX = 16
+NO_EPOCH_YET = -1
+
+
+def register_broker(
+    image: MetadataImage, new: NewBroker, *, cluster_id: str, session_is_live: bool
+) -> Decision[BrokerRegistration]:
+    """Register a process as a broker, fenced; `session_is_live` tells whether the registered one still has a session.
+
+    What the former process of this node led loses its leader, which separates the runs of the two in the logs.
+    """
+    registered = image.brokers.get(new.node_id)
+    try:
+        _check_cluster(new, cluster_id)
+        _check_endpoints(new)
+        reason = unsupported_feature(image.features, new.features)
+        if reason is not None:
+            raise Refused(ErrorCode.UNSUPPORTED_VERSION, reason)
+        if registered is None and len(image.brokers) >= BROKERS_MAX:
+            raise Refused(ErrorCode.POLICY_VIOLATION, f"a cluster has at most {BROKERS_MAX} brokers")
+        if registered is not None and session_is_live and not _replaces(new, registered):
+            raise Refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION, _duplicate(registered))
+    except Refused as refusal:
+        return Decision((), BrokerRegistration(error=refusal.code, message=refusal.message))
+    epoch = image.version
+    registration = RegisterBrokerRecord(
+        new.node_id,
+        new.incarnation,
+        epoch,
+        tuple(new.endpoints),
+        new.rack,
+        new.host,
+        True,
+        tuple(new.features),
+        tuple(new.directories),
+        new.is_controller,
+        new.metadata_directory,
+    )
+    # The registration comes first, because its offset is the broker epoch.
+    return Decision((registration, *_leader_losses(image, new.node_id)), BrokerRegistration(epoch))
+
+
+def fence_broker(image: MetadataImage, node_id: NodeId, broker_epoch: int) -> Decision[BrokerResult]:
+    """Fence a broker whose session is over; a broker that registered again since is left alone."""
+    broker = image.brokers.get(node_id)
+    if broker is None or broker.broker_epoch != broker_epoch:
+        return Decision((), _stale(node_id, broker_epoch))
+    if broker.fenced:
+        return Decision((), BrokerResult())
+    change = BrokerRegistrationChangeRecord(node_id, broker_epoch, fenced=True)
+    return Decision((change, *_leader_losses(image, node_id)), BrokerResult())
+
+
+def unregister_broker(image: MetadataImage, node_id: NodeId) -> Decision[BrokerResult]:
+    """Remove a broker that is gone for good; its partitions wait without a leader for it to return."""
+    broker = image.brokers.get(node_id)
+    if broker is None:
+        message = f"broker {node_id} is not registered: `headrace cluster brokers` lists the registered ones"
+        return Decision((), BrokerResult(ErrorCode.BROKER_ID_NOT_REGISTERED, message))
+    if not broker.fenced:
+        message = f"broker {node_id} is running and would register again: stop it first"
+        return Decision((), BrokerResult(ErrorCode.INVALID_REQUEST, message))
+    return Decision((UnregisterBrokerRecord(node_id, broker.broker_epoch),), BrokerResult())
+
+
+def heartbeat(image: MetadataImage, beat: BrokerHeartbeat) -> Decision[BrokerState]:
+    """Decide on the state that a broker asks for: unfenced once it has caught up, fenced, or stopped."""
+    broker = image.brokers.get(beat.node_id)
+    if broker is None or broker.broker_epoch != beat.broker_epoch:
+        stale = _stale(beat.node_id, beat.broker_epoch)
+        return Decision((), BrokerState(error=stale.error, message=stale.message))
+    is_caught_up = beat.metadata_offset >= broker.broker_epoch
+    if beat.wants_shut_down:
+        return Decision(
+            tuple(_shutdown(image, broker)),
+            BrokerState(is_caught_up=is_caught_up, is_fenced=True, should_shut_down=True),
+        )
+    if beat.wants_fence:
+        fenced = fence_broker(image, broker.node_id, broker.broker_epoch)
+        return Decision(fenced.records, BrokerState(is_caught_up=is_caught_up, is_fenced=True))
+    if broker.fenced and is_caught_up and not broker.in_controlled_shutdown:
+        return Decision(tuple(_unfencing(image, broker)), BrokerState(is_caught_up=True, is_fenced=False))
+    return Decision((), BrokerState(is_caught_up=is_caught_up, is_fenced=broker.fenced))
+
+
+# Records
+
+
+def _unfencing(image: MetadataImage, broker: BrokerImage) -> Iterator[Record]:
+    """Yield the records that unfence a broker and elect it for the partitions that wait for it."""
+    yield BrokerRegistrationChangeRecord(broker.node_id, broker.broker_epoch, fenced=False)
+    for topic, partition in image.leaderless_partitions_on(broker.node_id):
+        yield PartitionChangeRecord(topic.topic_id, partition.partition, leader=broker.node_id)
+
+
+def _shutdown(image: MetadataImage, broker: BrokerImage) -> Iterator[Record]:
+    """Yield the records of a controlled shutdown: the broker is fenced at once, because no replica can take over."""
+    if broker.fenced and broker.in_controlled_shutdown:
+        return
+    yield BrokerRegistrationChangeRecord(broker.node_id, broker.broker_epoch, fenced=True, in_controlled_shutdown=True)
+    yield from _leader_losses(image, broker.node_id)
+
+
+def _leader_losses(image: MetadataImage, node_id: NodeId) -> Iterator[Record]:
+    for topic, partition in image.partitions_led_by(node_id):
+        yield PartitionChangeRecord(topic.topic_id, partition.partition, leader=NO_NODE)
+
+
+# Checks of a registration
+
+
+def _check_cluster(new: NewBroker, cluster_id: str) -> None:
+    if new.cluster_id != cluster_id:
+        raise Refused(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"broker {new.node_id} belongs to cluster {new.cluster_id}, this is cluster {cluster_id}: correct "
+            "controller.quorum.bootstrap.servers, or start the broker with an empty data folder",
+        )
+
+
+def _check_endpoints(new: NewBroker) -> None:
+    listeners = {endpoint.listener for endpoint in new.endpoints}
+    if not 1 <= len(new.endpoints) <= ENDPOINTS_PER_BROKER_MAX or len(listeners) < len(new.endpoints):
+        raise Refused(
+            ErrorCode.INVALID_REGISTRATION,
+            f"broker {new.node_id} must have 1 to {ENDPOINTS_PER_BROKER_MAX} listeners with different names",
+        )
+    for endpoint in new.endpoints:
+        if not endpoint.host or not 0 < endpoint.port <= 65_535:
+            raise Refused(
+                ErrorCode.INVALID_REGISTRATION,
+                f'listener {endpoint.listener} of broker {new.node_id} has no address: "{endpoint.host}" '
+                f"port {endpoint.port}",
+            )
+
+
+def _replaces(new: NewBroker, registered: BrokerImage) -> bool:
+    """Tell whether the registered process cannot be another one that runs.
+
+    The same incarnation is the same process. A new process with the same directory holds the lock of that directory, so
+    that the former one is dead; so is one of an earlier release, which did not register its directory. A process that
+    was registered before and lost its registration to another one has no such proof: two processes on copies of one
+    directory would take the node id from each other for ever.
+    """
+    if new.incarnation == registered.incarnation:
+        return True
+    return new.previous_epoch == NO_EPOCH_YET and registered.metadata_directory in (b"", new.metadata_directory)
+
+
+def _duplicate(registered: BrokerImage) -> str:
+    addresses = ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in registered.endpoints.values())
+    return (
+        f"broker {registered.node_id} is registered by a running process on host {registered.host} ({addresses}): "
+        "give this broker another node.id, or stop the other one"
+    )
+
+
+def _stale(node_id: NodeId, broker_epoch: int) -> BrokerResult:
+    return BrokerResult(
+        ErrorCode.STALE_BROKER_EPOCH, f"broker {node_id} is not registered with epoch {broker_epoch}: register again"
+    )
