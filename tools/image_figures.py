@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from headrace.broker.cluster.snapshots import SnapshotName, load_slices, write_snapshot
+from headrace.broker.cluster.snapshots import SnapshotLoading, SnapshotName, write_snapshot
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import Endpoint, PartitionRecord, Record, RegisterBrokerRecord, TopicRecord
 from headrace.model.ids import LeaderEpoch, NodeId, TopicId
@@ -47,15 +47,16 @@ def measure_load(path: str, partitions: int) -> None:
     """Load the snapshot in a process that has nothing else in memory."""
     content = Path(path).read_bytes()
     before = resident_bytes()
-    image = MetadataImage()
     slices: list[float] = []
     began = last = time.process_time()
-    for _ in load_slices(image, content, NAME):
+    loading = SnapshotLoading(content, NAME)
+    for _ in loading.slices():
         now = time.process_time()
         slices.append(now - last)
         last = now
     loaded = time.process_time() - began
     memory = resident_bytes() - before
+    image = loading.loaded().image
     assert image.partition_count == partitions
     began = time.process_time()
     twin = image.copy()
@@ -80,7 +81,7 @@ def main() -> None:
     print(f"{image.partition_count:,} partitions of {asked.topics:,} topics with {REPLICAS} replicas")
     with tempfile.TemporaryDirectory() as folder:
         began = time.process_time()
-        write_snapshot(RealDisk(), folder, NAME, image, 0)
+        write_snapshot(RealDisk(), folder, NAME, image, voters=(), wall_ms=0)
         written = time.process_time() - began
         path = f"{folder}/{NAME.file_name}"
         print(f"snapshot of {Path(path).stat().st_size / 1e6:.0f} MB written in {written:.2f} s", flush=True)

@@ -3,10 +3,14 @@
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.metadata_log import SNAPSHOT_INTERVAL_BYTES, MetadataLog
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.broker.cluster.quorum import MetadataQuorum
+from headrace.broker.timers import Timers
 from headrace.core.controller.commands import BrokerHeartbeat, BrokerRegistration, NewTopic, TopicResult
 from headrace.core.controller.delta import MetadataDelta
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.settings import ControllerSettings
+from headrace.core.raft.ids import DirectoryId, ReplicaKey, Term
+from headrace.core.raft.messages import VoteResponse
 from headrace.model.ids import NodeId
 from headrace.sim.world import VirtualMachine, World
 from tests.core.controllers import CLUSTER_ID, new_broker
@@ -14,6 +18,7 @@ from tests.core.controllers import CLUSTER_ID, new_broker
 FOLDER = "data"
 METADATA_FOLDER = "data/__cluster_metadata-0"
 NODE = NodeId(1)
+ME = ReplicaKey(NODE, DirectoryId("first-directory"))
 TURNS_MAX = 200
 
 
@@ -35,6 +40,7 @@ class ClusterNode:
         log, self.replay = MetadataLog.open(
             machine.disk,
             FOLDER,
+            me=ME,
             wall_ms=machine.clock.wall_ms(),
             clean_shutdown=clean_shutdown,
             recovery_point=recovery_point,
@@ -42,8 +48,19 @@ class ClusterNode:
         )
         self.notices: list[str] = []
         self.deltas: list[MetadataDelta] = []
-        self.host = ControllerHost(
+        self.timers = Timers(machine.clock)
+        self.quorum = MetadataQuorum(
             log,
+            self.replay,
+            me=ME,
+            spawner=machine.spawner,
+            timers=self.timers,
+            clock=machine.clock,
+            entropy=machine.entropy,
+            notice=self.notices.append,
+        )
+        self.host = ControllerHost(
+            self.quorum,
             self.replay,
             settings=ControllerSettings(),
             spawner=machine.spawner,
@@ -52,6 +69,8 @@ class ClusterNode:
             notice=self.notices.append,
         )
         self.host.subscribe(self.deltas.append)
+        self.host.start()
+        self.settle()
         if register:
             self.register()
 
@@ -70,6 +89,7 @@ class ClusterNode:
         )
 
     def turn(self, timeout_ms: float = 0.0) -> None:
+        self.timers.run_due(self.machine.clock.monotonic_ms())
         self.machine.spawner.run_completions()
 
     def settle(self, proposal: object = None) -> None:
@@ -77,7 +97,7 @@ class ClusterNode:
         for _ in range(TURNS_MAX):
             if isinstance(proposal, Proposal) and proposal.outcome is not None:
                 return
-            if not self.machine.spawner.in_flight():
+            if not self.machine.spawner.in_flight() and self.timers.wait_ms(self.machine.clock.monotonic_ms()) != 0:
                 assert proposal is None, "nothing is under way and the proposal is not answered"
                 return
             self.turn()
@@ -92,6 +112,16 @@ class ClusterNode:
         assert proposal.outcome is not None
         assert not isinstance(proposal.outcome, ProposalFailed), proposal.outcome
         return proposal.outcome
+
+    def lose_leadership(self) -> None:
+        """Let the node learn of a higher term, as it would from a voter that another one leads."""
+        voter = ReplicaKey(NodeId(9), DirectoryId("other-directory"))
+        self.quorum.deliver(VoteResponse(source=voter, to=ME, term=Term(self.quorum.term + 5), granted=False))
+        assert not self.host.is_active
+
+    def pass_time(self, duration_ms: float) -> None:
+        self.machine._world.time.advance(duration_ms)
+        self.turn()
 
     def files(self) -> list[str]:
         return self.machine.disk.list_directory(METADATA_FOLDER)

@@ -7,14 +7,16 @@ import pytest
 
 from headrace.broker.cluster import controller_host
 from headrace.broker.cluster.controller_host import new_topic_id
-from headrace.broker.cluster.metadata_log import Append, MetadataLog
+from headrace.broker.cluster.metadata_log import MetadataLog
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.timers import Timers
+from headrace.core.controller.changes import ChangeBuilder
 from headrace.core.controller.commands import Decision, NewTopic, TopicResult, TopicToDelete
 from headrace.core.controller.controller import Controller
 from headrace.core.controller.records import ConfigRecord, Record, ResourceKind
 from headrace.core.controller.settings import ControllerSettings
+from headrace.core.raft.settings import RaftSettings
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import ProducerId
 from headrace.sim.entropy import SeededEntropy
@@ -23,6 +25,7 @@ from headrace.sim.world import VirtualMachine
 from tests.cluster.nodes import METADATA_FOLDER, NODE, TURNS_MAX, ClusterNode, new_machine, topic_names
 
 SYNC = "sync_metadata"
+ELECTION_MS_MAX = 2 * RaftSettings().election_timeout_ms
 ORDERS = (ResourceKind.TOPIC, "orders")
 UNWRITABLE = ConfigRecord(*ORDERS, "retention.ms", "\ud800")
 
@@ -189,18 +192,35 @@ class TestFailure:
         assert "restart the broker" in failure(after).message
         assert any("could not be synced" in notice for notice in node.notices)
 
-    def test_a_commit_that_fails_for_no_fault_of_the_disk_is_given_up_and_forgotten(self) -> None:
+    def test_a_sync_that_fails_for_no_fault_of_the_disk_is_repeated(self) -> None:
         machine = new_machine()
         node = ClusterNode(machine)
         node.created("before")
-        machine.spawner.fail_next(RuntimeError("lost leadership"), name_contains=SYNC)
-        proposal = node.create("lost")
+        machine.spawner.fail_next(RuntimeError("no helper took it"), name_contains=SYNC)
+        node.created("after")
+        assert node.host.offline is None
+        machine.cut_power()
+        assert topic_names(ClusterNode(machine).host.image) == ["before", "after"]
+
+    def test_a_lost_leadership_fails_what_waits_with_an_unknown_outcome(self) -> None:
+        machine = new_machine()
+        node = ClusterNode(machine)
+        term = node.host.term
+        machine.spawner.hold(name_contains=SYNC)
+        proposal = node.create("orders")
+        node.lose_leadership()
+        machine.spawner.release()
         node.settle(proposal)
         assert failure(proposal).code is ErrorCode.NOT_CONTROLLER
-        assert node.host.offline is None
-        node.created("lost")  # the controller does not remember the first one
-        machine.kill()
-        assert topic_names(ClusterNode(machine).host.image) == ["before", "lost"]
+        node.pass_time(ELECTION_MS_MAX)
+        node.settle()
+        assert node.host.is_active, "a single voter is elected again"
+        assert node.host.term > term
+        assert topic_names(node.host.image) == ["orders"], "the entry was in the log"
+        again = node.create("orders")
+        node.settle(again)
+        assert isinstance(again.outcome, tuple)
+        assert again.outcome[0].error is ErrorCode.TOPIC_ALREADY_EXISTS
 
     def test_one_whose_sync_cannot_even_be_prepared_is_told_so_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         node = ClusterNode(new_machine())
@@ -258,9 +278,9 @@ class TestManyRecords:
         machine = new_machine()
         node = SteppedNode(machine)
         done = Counter[str]()
-        add, apply = Append.add, Controller.apply
+        add, apply = ChangeBuilder.add, Controller.apply
 
-        def counted_add(begun: Append, changes: Sequence[Record]) -> None:
+        def counted_add(begun: ChangeBuilder, changes: Sequence[Record]) -> None:
             done["encoded"] += len(changes)
             add(begun, changes)
 
@@ -268,11 +288,11 @@ class TestManyRecords:
             done["applied"] += 1
             apply(controller, record)
 
-        monkeypatch.setattr(Append, "add", counted_add)
+        monkeypatch.setattr(ChangeBuilder, "add", counted_add)
         monkeypatch.setattr(Controller, "apply", counted_apply)
-        wide, again, later = node.create_wide(), node.create("wide"), node.create("later")
+        _wide, again, later = node.create_wide(), node.create("wide"), node.create("later")
         turns = 0
-        while wide.outcome is None:
+        while later.outcome is None:
             before = done.copy()
             node.turn()
             turns += 1
@@ -281,7 +301,6 @@ class TestManyRecords:
             assert done["encoded"] - before["encoded"] <= PER_TURN + 3
             assert done["applied"] - before["applied"] <= PER_TURN + 3
         assert turns >= 2 * (WIDE // PER_TURN)
-        node.turn_until_known(later)
         assert isinstance(again.outcome, tuple)
         assert again.outcome[0].error is ErrorCode.TOPIC_ALREADY_EXISTS, "it was decided behind the first one"
         machine.kill()
@@ -312,21 +331,22 @@ class TestManyRecords:
         assert failure(wide).code is ErrorCode.KAFKA_STORAGE_ERROR
         assert topic_names(node.host.image) == ["later"]
 
-    @pytest.mark.parametrize("turns", [1, 5, 9, 14])
-    def test_when_a_commit_before_it_is_lost_so_is_what_was_decided_on_it(self, turns: int) -> None:
+    @pytest.mark.parametrize(("turns", "in_log"), [(1, []), (5, []), (8, []), (14, ["wide"])])
+    def test_a_lost_leadership_forgets_it_unless_it_is_in_the_log(self, turns: int, in_log: list[str]) -> None:
         machine = new_machine()
         node = SteppedNode(machine)
-        machine.spawner.fail_next(RuntimeError("lost leadership"), name_contains=SYNC)
         machine.spawner.hold(name_contains=SYNC)
         earlier = node.create("earlier")
         wide, later = node.create_wide(), node.create("later")
         for _ in range(turns):
             node.turn()
+        node.lose_leadership()
         machine.spawner.release()
         node.turn_until_known(earlier)
+        node.pass_time(ELECTION_MS_MAX)
         node.turn_until_known(later)
         assert failure(earlier).code is failure(wide).code is ErrorCode.NOT_CONTROLLER
-        assert topic_names(node.host.image) == ["later"], "which was not decided yet"
+        assert topic_names(node.host.image) == ["earlier", *in_log, "later"], "the last was not decided yet"
 
     def test_a_failed_sync_fails_also_what_waits(self) -> None:
         machine = new_machine()

@@ -1,18 +1,28 @@
 """The metadata log on disk: replay, torn ends, snapshots, damage, and power cuts at random."""
 
+from contextlib import suppress
 from errno import ENOSPC
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.broker.cluster.metadata_log import MetadataDamaged
+from headrace.broker.cluster.metadata_log import METADATA_PARTITION, METADATA_TOPIC_ID, MetadataDamaged
 from headrace.broker.cluster.proposal import ProposalFailed
-from headrace.broker.cluster.snapshots import SnapshotName, list_snapshots
+from headrace.broker.cluster.quorum_state import save_quorum_state
+from headrace.broker.cluster.snapshots import SnapshotName, list_snapshots, write_snapshot
 from headrace.core.controller.commands import TopicToDelete
-from headrace.sim.world import VirtualMachine
+from headrace.core.controller.image import MetadataImage
+from headrace.core.controller.records import FeatureLevelRecord, Record, TopicRecord, encode_record
+from headrace.core.raft.entries import HardState
+from headrace.log.config import LogConfig
+from headrace.log.partition_log import PartitionLog
+from headrace.model.ids import TopicId
+from headrace.sim.world import CutOff, VirtualMachine
+from headrace.wire.records.builder import NewRecord, build_batch
+from headrace.wire.records.header import HEADER, LEADER_EPOCH
 from headrace.wire.records.reader import batches
-from tests.cluster.nodes import METADATA_FOLDER, NODE, ClusterNode, new_machine, topic_names
+from tests.cluster.nodes import ME, METADATA_FOLDER, NODE, ClusterNode, new_machine, topic_names
 
 SMALL_INTERVAL_BYTES = 2_000
 
@@ -44,7 +54,7 @@ class TestReplay:
             machine.kill()
         again = ClusterNode(machine, register=False, clean_shutdown=clean)
         assert again.host.image == live
-        assert again.host.image.version == live.version
+        assert again.host.image.version == live.version + 1, "the first entry of the new term has no records"
 
     def test_batches_carry_the_term(self) -> None:
         machine = new_machine()
@@ -54,8 +64,8 @@ class TestReplay:
         path = only_segment(machine)
         file = machine.disk.open(path)
         content = machine.disk.read(file, machine.disk.size(file), 0)
-        terms = [int.from_bytes(batch[12:16], "big") for batch in batches(content)]
-        assert terms == [1, 1, 1, 2, 2]  # founded, registered, unfenced; registered and unfenced again
+        terms = [HEADER.unpack_from(batch)[LEADER_EPOCH] for batch in batches(content)]
+        assert terms == [1, 1, 1, 1, 2, 2, 2]  # voters, founded, registered, unfenced; voters, registered, unfenced
 
     def test_a_torn_end_is_cut_off(self) -> None:
         machine = new_machine()
@@ -114,7 +124,7 @@ class TestSnapshots:
         machine.kill()
         again = ClusterNode(machine, register=False)
         assert again.host.image == node.host.image
-        assert again.host.image.version == node.host.image.version
+        assert again.host.image.version == node.host.image.version + 1
 
     def test_a_snapshot_alone_is_enough(self) -> None:
         machine = new_machine()
@@ -123,7 +133,8 @@ class TestSnapshots:
         newest = list_snapshots(machine.disk, METADATA_FOLDER)[-1]
         overwrite(machine, only_segment(machine), 0, b"\xff" * 61)  # the log before it is not needed any more
         again = ClusterNode(machine, register=False)
-        assert again.host.image.version == newest.end_offset
+        assert again.replay.stored.snapshot.index == newest.end_offset
+        assert not again.replay.stored.entries
         assert topic_names(again.host.image) == topic_names(node.host.image)[: len(again.host.image.topics)]
 
     def test_the_one_before_a_damaged_snapshot_serves(self) -> None:
@@ -235,3 +246,99 @@ def test_power_cuts_lose_nothing_that_was_answered(seed: int, script: list[str])
                 answered[name] = found.get(name)
             in_doubt.clear()
             node.settle(node.host.allocate_producer_ids(NODE))
+
+
+class TestVote:
+    def test_a_damaged_or_missing_vote_is_refused(self) -> None:
+        for damage in ("overwritten", "missing"):
+            machine = new_machine()
+            ClusterNode(machine).created("a")
+            machine.kill()
+            path = f"{METADATA_FOLDER}/quorum-state"
+            if damage == "missing":
+                machine.disk.unlink(path)
+            else:
+                overwrite(machine, path, 20, b"9")
+            with pytest.raises(MetadataDamaged, match="quorum-state"):
+                ClusterNode(machine)
+
+    def test_an_entry_above_the_term_of_the_vote_is_refused(self) -> None:
+        machine = new_machine()
+        ClusterNode(machine).created("a")
+        machine.kill()
+        save_quorum_state(machine.disk, METADATA_FOLDER, HardState())
+        with pytest.raises(MetadataDamaged, match="has the term 1, but quorum-state has the term 0"):
+            ClusterNode(machine)
+
+    def test_the_vote_is_durable_before_the_first_entry_of_its_term(self) -> None:
+        """A power cut after any number of disk calls leaves a folder that can be started."""
+        for calls in range(60):
+            machine = new_machine(calls)
+            machine.cut_off_after(calls, power=True)
+            with suppress(CutOff):
+                ClusterNode(machine)
+            machine.disk.on_operation = None
+            machine.cut_power()
+            node = ClusterNode(machine)
+            assert node.host.is_active
+
+
+class TestEarlierReleases:
+    def test_a_log_without_voters_becomes_a_quorum_of_one(self) -> None:
+        """Records of several batches, as a release without a quorum wrote them, with and without a snapshot."""
+        for snapshot in (False, True):
+            machine = new_machine()
+            write_earlier_folder(machine, snapshot=snapshot)
+            node = ClusterNode(machine, register=False)
+            assert node.host.is_active
+            assert node.quorum.voters == (ME,)
+            assert topic_names(node.host.image) == ["a", "b"]
+            assert node.host.term == 4
+            assert node.host.image.version == 5, "four records of the earlier release, and a voter set"
+            machine.kill()
+            ClusterNode(machine).created("c")
+            machine.kill()
+            again = ClusterNode(machine, register=False)
+            assert topic_names(again.host.image) == ["a", "b", "c"]
+            assert again.quorum.voters == (ME,)
+
+    def test_it_can_be_started_again_after_a_crash_in_the_middle(self) -> None:
+        for calls in range(40):
+            machine = new_machine(calls)
+            write_earlier_folder(machine, snapshot=bool(calls % 2))
+            machine.cut_off_after(calls, power=True)
+            with suppress(CutOff):
+                ClusterNode(machine)
+            machine.disk.on_operation = None
+            machine.cut_power()
+            assert topic_names(ClusterNode(machine).host.image) == ["a", "b"]
+
+
+def write_earlier_folder(machine: VirtualMachine, *, snapshot: bool) -> None:
+    """Four records in two batches of term 3; the first two may also be in a snapshot whose header has no voters."""
+    topics = [TopicRecord(name, TopicId(name.encode() * 16)) for name in ("a", "b")]
+    features: list[Record] = [FeatureLevelRecord("metadata.version", 25), FeatureLevelRecord("group.version", 1)]
+    machine.disk.make_directory(METADATA_FOLDER)
+    for folder in (".", "data"):
+        machine.disk.sync_directory(folder)
+    log = PartitionLog.open(
+        machine.disk,
+        METADATA_FOLDER,
+        METADATA_PARTITION,
+        METADATA_TOPIC_ID,
+        LogConfig(),
+        recovery_point=0,
+        start_offset=0,
+        clean_shutdown=False,
+        wall_ms=0,
+    )
+    for group in (features, topics):
+        batch = build_batch([NewRecord(0, None, encode_record(record)) for record in group])
+        log.stage(memoryview(batch), HEADER.unpack_from(batch), 3, 0)
+    log.write_staged()
+    log.close()
+    if snapshot:
+        image = MetadataImage()
+        for record in features:
+            image.apply(record)
+        write_snapshot(machine.disk, METADATA_FOLDER, SnapshotName(2, 3), image, voters=(), wall_ms=0)

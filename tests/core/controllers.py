@@ -59,6 +59,7 @@ class TestedController(Controller):
         for record in decision.records:
             self.apply(record)
             self.log.append(record)
+        self.image.version += bool(decision.records)  # a decision is one entry of the metadata log
         return decision.response
 
     def register(self, node_id: int, *, session_is_live: bool = False, **others: object) -> BrokerRegistration:

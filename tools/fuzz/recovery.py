@@ -6,10 +6,15 @@ unclean tail whose checksum is wrong. A recovered log takes new batches, and rec
 
 from functools import cache
 
+from headrace.broker.cluster.committed_metadata import CommittedMetadata
 from headrace.broker.cluster.metadata_log import MetadataDamaged, MetadataLog
+from headrace.broker.cluster.quorum_state import save_quorum_state
 from headrace.broker.cluster.snapshots import SnapshotName, write_snapshot
 from headrace.core.controller import records as metadata
+from headrace.core.controller.changes import ChangeBuilder
 from headrace.core.controller.image import MetadataImage
+from headrace.core.raft.entries import EntryKind, HardState, LogEntry
+from headrace.core.raft.ids import DirectoryId, Index, ReplicaKey, Term
 from headrace.log.config import LogConfig
 from headrace.log.errors import LogError
 from headrace.log.partition_log import PartitionLog
@@ -33,6 +38,7 @@ READS_MAX = 64
 CHOICES_BYTES = 3
 CLEAN_BIT, AGAIN_BIT, CHECKPOINT_BIT = 0x80, 0x40, 0x20
 METADATA_PARENT = "data"
+METADATA_REPLICA = ReplicaKey(NodeId(1), DirectoryId("directory"))
 
 Files = dict[str, bytearray]
 
@@ -64,6 +70,8 @@ def targets() -> list[Target]:
                 "broker/cluster/metadata_log.py",
                 "broker/cluster/snapshots.py",
                 "broker/cluster/metadata_batches.py",
+                "broker/cluster/quorum_state.py",
+                "core/controller/changes.py",
                 "core/controller/image.py",
             ),
         ),
@@ -266,11 +274,14 @@ def read_metadata(data: bytes) -> bool:
         log, replay = MetadataLog.open(
             disk,
             METADATA_PARENT,
+            me=METADATA_REPLICA,
             recovery_point=data[1] % 16 if data[0] & CHECKPOINT_BIT else 0,
             clean_shutdown=bool(data[0] & CLEAN_BIT),
             wall_ms=NOW_MS,
         )
-    except (MetadataDamaged, OSError):
+        if replay.stored.entries:
+            CommittedMetadata(replay.image).apply(replay.stored.entries, {})
+    except (MetadataDamaged, ProtocolError, OSError):
         return False
     require(replay.image.version == log.end_offset, "the image is the sum of the log")
     again = MetadataImage()
@@ -291,16 +302,22 @@ def _metadata_templates() -> tuple[dict[str, bytes], ...]:
     for change in changes[:4]:
         image.apply(change)
     folder = next(iter(snapshot)).rpartition("/")[0]
-    write_snapshot(MemoryDisk(snapshot), folder, SnapshotName(4, 1), image, NOW_MS)
+    name = SnapshotName(3, 1)  # the voter set, and two entries with these changes
+    write_snapshot(MemoryDisk(snapshot), folder, name, image, voters=(METADATA_REPLICA,), wall_ms=NOW_MS)
     return tuple({name: bytes(content) for name, content in files.items()} for files in (plain, snapshot))
 
 
 def _write_metadata(files: Files, changes: list[metadata.Record]) -> None:
-    log, _ = MetadataLog.open(MemoryDisk(files), METADATA_PARENT, wall_ms=NOW_MS)
+    disk = MemoryDisk(files)
+    log, _ = MetadataLog.open(disk, METADATA_PARENT, me=METADATA_REPLICA, wall_ms=NOW_MS)
+    save_quorum_state(disk, log.folder, HardState(term=Term(1), voted_for=METADATA_REPLICA))
+    voters = LogEntry(term=Term(1), index=Index(1), kind=EntryKind.VOTERS, voters=(METADATA_REPLICA,))
+    log.append([voters], NOW_MS)
     for begin in range(0, len(changes), 2):
-        begun = log.begin(metadata_version=metadata.METADATA_VERSION_LATEST, wall_ms=NOW_MS)
-        begun.add(changes[begin : begin + 2])
-        log.append(begun)
+        builder = ChangeBuilder(metadata.METADATA_VERSION_LATEST)
+        builder.add(changes[begin : begin + 2])
+        entry = LogEntry(term=Term(1), index=Index(log.end_offset + 1), payload=builder.build())
+        log.append([entry], NOW_MS)
 
 
 def metadata_changes() -> list[metadata.Record]:

@@ -6,13 +6,13 @@ new node to the point where it serves, and `process.py` runs one in a process of
 
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
 from headrace.broker.api.dispatch import Dispatcher
 from headrace.broker.broker import Broker
 from headrace.broker.cluster.controller_host import ControllerHost
-from headrace.broker.cluster.metadata_log import METADATA_PARTITION, MetadataLog
+from headrace.broker.cluster.metadata_log import METADATA_PARTITION, MetadataLog, Replay
+from headrace.broker.cluster.quorum import MetadataQuorum
 from headrace.broker.compaction import Compactor
 from headrace.broker.descriptors import UNLIMITED, DescriptorShares, shares
 from headrace.broker.helper_lanes import LaneWatch
@@ -29,6 +29,8 @@ from headrace.broker.startup import Startup
 from headrace.broker.storage import StorageWatch
 from headrace.broker.timers import Timers
 from headrace.core.controller.settings import ControllerSettings
+from headrace.core.raft.ids import DirectoryId, ReplicaKey
+from headrace.log.checkpoints import encode_uuid
 from headrace.log.directory import LogDirectory
 from headrace.log.open_files import OpenFiles
 from headrace.model.configs.values import BrokerConfig
@@ -37,9 +39,6 @@ from headrace.ports.bundle import Ports
 
 if TYPE_CHECKING:
     from headrace.broker.peers.peer_network import PeerNetwork
-
-METADATA_RETRY_MS = 200
-"""Wait before a change of metadata is committed again when the disk or the process is out of space or descriptors."""
 
 
 class Node:
@@ -94,7 +93,8 @@ class Node:
 
     def _compose(self, directories: LogDirectories) -> None:
         self.cluster_id = directories.cluster_id
-        controller = self._controller(directories.home)
+        self.quorum, replay = self._open_quorum(directories.home)
+        controller = self._controller(directories.home, replay)
         self._peers = self._peer_network()
         partitions = self._partition_table(directories)
         self.broker = Broker(
@@ -111,23 +111,39 @@ class Node:
         )
         self.loop = self._loop()
         self._compose_background_tasks(partitions)
-        controller.on_no_room = lambda: self._storage.no_room(directories.home)
+        self.quorum.on_no_room = lambda: self._storage.no_room(directories.home)
         controller.refusal_of_new_partitions = self.broker.refusal_of_new_partitions
         self.broker.on_configured = self._configured
         self.broker.on_many_files = self._housekeeping.close_idle_files
 
-    def _controller(self, home: LogDirectory) -> ControllerHost:
-        """Open the metadata log, which is in the first directory."""
+    def _open_quorum(self, home: LogDirectory) -> tuple[MetadataQuorum, Replay]:
+        """Open the metadata log, which is in the first directory, and this node's replica of the metadata quorum."""
         ports = self._ports
+        me = ReplicaKey(NodeId(self.config.node_id), DirectoryId(encode_uuid(home.directory_id)))
         log, replay = MetadataLog.open(
             ports.disk,
             home.path,
+            me=me,
             recovery_point=home.recovery_points.get(METADATA_PARTITION, 0),
             clean_shutdown=home.clean_shutdown,
             wall_ms=ports.clock.wall_ms(),
         )
-        controller = ControllerHost(
+        quorum = MetadataQuorum(
             log,
+            replay,
+            me=me,
+            spawner=ports.spawner,
+            timers=self._timers,
+            clock=ports.clock,
+            entropy=ports.entropy,
+            notice=self.logger.warning,
+        )
+        return quorum, replay
+
+    def _controller(self, home: LogDirectory, replay: Replay) -> ControllerHost:
+        ports = self._ports
+        controller = ControllerHost(
+            self.quorum,
             replay,
             settings=ControllerSettings.of(self.config),
             spawner=ports.spawner,
@@ -139,7 +155,6 @@ class Node:
             lambda _delta: home.recovery_points.update({METADATA_PARTITION: controller.recovery_point})
         )
         controller.on_offline = self._metadata_failed
-        controller.later = partial(self._timers.after, METADATA_RETRY_MS)
         controller.next_turn = self._timers.next_turn
         return controller
 
@@ -262,6 +277,7 @@ class Node:
                 key=directories.cluster_key,
                 host_name=host_name,
             )
+        self.broker.controller.start()
         Startup(
             broker=self.broker,
             loop=self.loop,

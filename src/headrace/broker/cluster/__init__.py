@@ -1,5 +1,5 @@
 """The cluster's metadata on this node: its log on disk, the controller that writes it, the image that all parts read.
 
-A change is a proposal: decided at once, appended, and answered in a later turn when it is committed. Today committed
-means synced to this node's disk; a quorum will replace that without a change for callers.
+A change is a proposal: decided at once by the active controller, appended, and answered in a later turn when the
+metadata quorum has committed it.
 """

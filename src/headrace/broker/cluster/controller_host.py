@@ -1,9 +1,9 @@
-"""Runs the controller on this node: decide, append, sync, and only then apply and respond.
+"""Runs the controller on this node while it is the active one: decide, append, and respond after the commit.
 
 Two images are built from the same records by the same `apply`. The controller's image holds what is appended, so that
-the next proposal is decided on current state. The committed image holds what is synced, and is the only one that the
-rest of the broker sees. Every response waits for its commit, which is an event of a later turn, even if there was
-nothing to write: its decision may depend on records that are not committed yet.
+the next proposal is decided on current state; it exists on the active controller alone. The committed image is on every
+node, and is the only one that the rest of the broker sees. Every response waits for its commit, which is an event of a
+later turn, even if there was nothing to write: its decision may depend on records that are not committed yet.
 """
 
 from collections import deque
@@ -11,8 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from headrace.broker.cluster.metadata_log import Append, MetadataDamaged, MetadataLog, Replay
+from headrace.broker.cluster.committed_metadata import CommittedMetadata, Subscriber
+from headrace.broker.cluster.metadata_log import MetadataDamaged, Replay
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.broker.cluster.quorum import AppendRefused, MetadataQuorum
+from headrace.broker.cluster.snapshot_schedule import SnapshotSchedule
+from headrace.core.controller.changes import ChangeBuilder
 from headrace.core.controller.commands import (
     BrokerHeartbeat,
     BrokerRegistration,
@@ -30,17 +34,18 @@ from headrace.core.controller.commands import (
     TopicToDelete,
 )
 from headrace.core.controller.controller import Controller
-from headrace.core.controller.delta import MetadataDelta, apply_with_delta
 from headrace.core.controller.features import FeatureResult, FeatureUpdate
+from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import Record
 from headrace.core.controller.settings import ControllerSettings
-from headrace.log.errors import is_full, is_transient
-from headrace.log.flush import PartialFlush
+from headrace.core.raft.effects import RequestRefusal
+from headrace.core.raft.entries import LogEntry
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId, TopicId
 from headrace.ports.clock import Clock
 from headrace.ports.entropy import Entropy
 from headrace.ports.spawner import Lane, Spawner, call_all
+from headrace.wire.errors import ProtocolError
 
 PROPOSALS_PENDING_MAX = 10_000
 
@@ -48,6 +53,12 @@ RECORDS_PER_TURN = 500
 """Records encoded or applied per turn; a larger change takes several turns, and later changes wait for it."""
 
 Response = TypeVar("Response")
+
+_REFUSALS = {
+    RequestRefusal.OVERLOADED: ErrorCode.REQUEST_TIMED_OUT,
+    RequestRefusal.TOO_LARGE: ErrorCode.INVALID_REQUEST,
+}
+"""Error codes of refused changes; for all other reasons the client looks for the active controller."""
 
 
 class _Pending(NamedTuple):
@@ -59,11 +70,15 @@ class _Pending(NamedTuple):
     response: object
 
 
-class _Change(NamedTuple):
+class _Change:
     """A decision that is being written to the log."""
 
-    steps: Iterator[None]
-    proposal: Proposal[Any]
+    __slots__ = ("proposal", "steps")
+
+    def __init__(self, proposal: Proposal[Any]) -> None:
+        self.steps: Iterator[None] = iter(())
+        self.proposal: Proposal[Any] | None = proposal
+        """None once the change is in the log; it is then pending."""
 
 
 def _nothing() -> None:
@@ -73,7 +88,7 @@ def _nothing() -> None:
 class ControllerHost:
     def __init__(
         self,
-        log: MetadataLog,
+        quorum: MetadataQuorum,
         replay: Replay,
         *,
         settings: ControllerSettings,
@@ -82,55 +97,84 @@ class ControllerHost:
         entropy: Entropy,
         notice: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self._log = log
+        self._quorum = quorum
         self._settings = settings
         self._spawner = spawner
-        self._clock = clock
         self._entropy = entropy
         self._notice = notice
-        self.image = replay.image
-        """The committed image. Only this object changes it; it stays the same object for the life of the node."""
-        self._controller = Controller(replay.image.copy(), settings)
+        self._metadata = CommittedMetadata(replay.image)
+        self._snapshots = SnapshotSchedule(quorum, replay.image, spawner=spawner, clock=clock, notice=notice)
+        self._controller: Controller | None = None
+        """The controller; None while this node is not the active one."""
         self._pending: deque[_Pending] = deque()
         self._change: _Change | None = None
         """A change whose records take several turns."""
         self._waiting: deque[tuple[Callable[[Controller], Decision[Any]], Proposal[Any]]] = deque()
-        """Decisions that wait until it is written."""
-        self._sync_in_flight = False
-        self._subscribers: list[Callable[[MetadataDelta], None]] = []
-        self.offline: str | None = None
-        """Reason why metadata cannot be changed until the next start, or None."""
-        self.on_offline: Callable[[], None] | None = None
-        self.on_no_room: Callable[[], None] = lambda: None
-        """Called when the metadata directory is full."""
+        """Decisions that wait until it is written, or until this node is active."""
+        self.on_offline: Callable[[], None] = lambda: None
         self.refusal_of_new_partitions: Callable[[], str | None] = lambda: None
         """Returns the reason why no partition can be created now, or None."""
-        self.later: Callable[[Callable[[], None]], object] = self._in_a_later_turn
-        """Calls back after a while, to retry what failed for lack of disk space or file descriptors."""
         self.next_turn: Callable[[Callable[[], None]], object] = self._in_a_later_turn
-        if replay.recovered.damage:
-            cut_bytes, damage = replay.recovered.cut_bytes, replay.recovered.damage
-            notice(f"{log.folder}: cut {cut_bytes} bytes behind offset {log.end_offset} ({damage})")
+        quorum.on_committed = self._commit
+        quorum.on_activity_changed = self._activity_changed
+        quorum.on_offline = self._went_offline
+        self._note_repairs(replay)
+
+    def _note_repairs(self, replay: Replay) -> None:
+        log, recovered = self._quorum.log, replay.recovered
+        if recovered.damage:
+            self._notice(
+                f"{log.folder}: cut {recovered.cut_bytes} bytes behind offset {log.end_offset} ({recovered.damage})"
+            )
         for damage in replay.damaged_snapshots:
-            notice(f"a metadata snapshot is damaged and was passed over: {damage}")
+            self._notice(f"a metadata snapshot is damaged and was passed over: {damage}")
+
+    def start(self) -> None:
+        """Take part in the quorum; proposals made before wait until this node is active, if it can be."""
+        self._quorum.start()
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed image. It stays the same object for the life of the node."""
+        return self._metadata.image
+
+    @property
+    def is_active(self) -> bool:
+        """True while this node is the active controller, which alone decides."""
+        return self._controller is not None
+
+    @property
+    def active_controller(self) -> NodeId | None:
+        """The node of the active controller as far as this node knows."""
+        return self._quorum.leader
 
     @property
     def term(self) -> int:
-        return self._log.term
+        return self._quorum.term
+
+    @property
+    def offline(self) -> str | None:
+        """Reason why metadata cannot be changed until the next start, or None."""
+        return self._quorum.offline
 
     @property
     def recovery_point(self) -> int:
         """The recovery point for the checkpoint of the log directory."""
-        return self._log.recovery_point
+        return self._quorum.log.recovery_point
 
-    def subscribe(self, on_image_change: Callable[[MetadataDelta], None]) -> None:
+    def subscribe(self, on_image_change: Subscriber) -> None:
         """Call back with the changes of every commit, after they are in `image` and before any response is sent."""
-        self._subscribers.append(on_image_change)
+        self._metadata.subscribe(on_image_change)
+
+    def when_applied(self, offset: int, then: Callable[[], None]) -> None:
+        """Call back when the image contains every entry below `offset`; at once if it does already."""
+        self._metadata.when_applied(offset, then)
 
     def configure(self, settings: ControllerSettings) -> None:
         """Use changed settings from the next proposal on."""
         self._settings = settings
-        self._controller.settings = settings
+        if self._controller is not None:
+            self._controller.settings = settings
 
     # Commands
 
@@ -204,15 +248,23 @@ class ControllerHost:
         if len(self._pending) + len(self._waiting) >= PROPOSALS_PENDING_MAX:
             message = f"{PROPOSALS_PENDING_MAX} metadata changes are waiting to be committed; retry later"
             self._fail_later(proposal, ProposalFailed(ErrorCode.REQUEST_TIMED_OUT, message))
-        elif self._change is not None:
+        elif self._controller is None and not self._quorum.is_electing_itself:
+            self._fail_later(proposal, self._not_controller())
+        elif self._controller is None or self._change is not None:
             self._waiting.append((decide, proposal))
         else:
             self._decide(decide, proposal)
         return proposal
 
+    def _not_controller(self) -> ProposalFailed:
+        leader = self._quorum.leader
+        known = "no active controller is known" if leader is None else f"the active controller is node {leader}"
+        return ProposalFailed(ErrorCode.NOT_CONTROLLER, f"this node is not the active controller; {known}")
+
     def _decide(self, decide: Callable[[Controller], Decision[Any]], proposal: Proposal[Any]) -> None:
-        self._change = _Change(self._steps(decide, proposal), proposal)
-        self._go_on(self._change)
+        self._change = change = _Change(proposal)
+        change.steps = self._steps(change, decide)
+        self._go_on(change)
 
     def _go_on(self, change: _Change) -> None:
         if change is not self._change:
@@ -225,41 +277,67 @@ class ControllerHost:
             if change is self._change:
                 self._change = None
                 failure = ProposalFailed(ErrorCode.UNKNOWN_SERVER_ERROR, f"metadata change failed: {error}")
-                self._fail_later(change.proposal, failure)
+                self._fail_change(change, failure)
             self.next_turn(self._decide_waiting)
             raise
-        self._change = None
+        if change is self._change:
+            self._change = None
 
     def _go_on_with_others(self, change: _Change) -> None:
         self._go_on(change)
         self._decide_waiting()
 
     def _decide_waiting(self) -> None:
-        while self._waiting and self._change is None:
+        while self._waiting and self._change is None and self._controller is not None:
             self._decide(*self._waiting.popleft())
 
-    def _steps(self, decide: Callable[[Controller], Decision[Any]], proposal: Proposal[Any]) -> Iterator[None]:
-        """Decide, encode, write, apply, and wait for the sync; pauses when a turn has done enough."""
-        controller = self._controller
+    def _steps(self, change: _Change, decide: Callable[[Controller], Decision[Any]]) -> Iterator[None]:
+        """Decide, encode, append and apply; pauses when a turn has done enough."""
+        controller, proposal = self._controller, change.proposal
+        assert controller is not None and proposal is not None, "only the active controller decides"  # noqa: PT018
+        controller.image.version = self._quorum.end_offset  # not every entry of the log has records
         decision = decide(controller)
         records = decision.records
+        if not records:
+            change.proposal = None
+            self._answer_in_order(proposal, decision.response)
+            return
         parts = [records[first : first + RECORDS_PER_TURN] for first in range(0, len(records), RECORDS_PER_TURN)]
-        begun = self._log.begin(metadata_version=controller.image.metadata_version, wall_ms=self._clock.wall_ms())
+        builder = ChangeBuilder(controller.image.metadata_version)
         for number, part in enumerate(parts):
             if number:
                 yield
-            begun.add(part)
-        if records and not self._append(begun, proposal):
+            builder.add(part)
+        end_offset = self._append(builder.build(), change)
+        if end_offset is None:
             return
+        change.proposal = None
+        self._pending.append(_Pending(end_offset, records, proposal, decision.response))
         for number, part in enumerate(parts):
             if number:
                 yield
             for record in part:
                 controller.apply(record)
-        assert controller.image.version == self._log.end_offset, "image and log differ in their offsets"
-        self._pending.append(_Pending(controller.image.version, records, proposal, decision.response))
-        self._change = None  # it is pending from here on: a failure of pending proposals must not fail it twice
-        self._sync()
+        controller.image.version = end_offset
+
+    def _answer_in_order(self, proposal: Proposal[Any], response: object) -> None:
+        """Answer a decision without records: after the records that it saw are committed, and in a later turn."""
+        if self._pending:
+            self._pending.append(_Pending(self._pending[-1].end_offset, (), proposal, response))
+        else:
+            self._in_a_later_turn(lambda: proposal.complete(response))
+
+    def _append(self, payload: bytes, change: _Change) -> int | None:
+        """Return the offset after the change; None if it was not appended, and the proposal failed."""
+        try:
+            return self._quorum.append(payload)
+        except AppendRefused as refused:
+            code = _REFUSALS.get(refused.reason, ErrorCode.NOT_CONTROLLER)
+            self._fail_change(change, ProposalFailed(code, f"metadata cannot be changed: {refused}"))
+        except OSError as error:
+            message = f"metadata cannot be written: {error}"
+            self._fail_change(change, ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, message))
+        return None
 
     def _refused(self, reason: str) -> Proposal[Any]:
         """Fail a proposal that was not appended; this response, too, comes in a later turn."""
@@ -267,177 +345,75 @@ class ControllerHost:
         self._fail_later(proposal, ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, reason))
         return proposal
 
-    def _append(self, begun: Append, proposal: Proposal[Any]) -> bool:
-        """Return False if the write failed, and the proposal with it."""
-        before = self._log.end_offset
-        try:
-            self._log.append(begun)
-        except OSError as error:
-            if self._log.failed or self._log.end_offset != before:  # otherwise the log has undone the append
-                self._reload(before)
-            message = f"metadata cannot be written: {error}"
-            self._notice(message)
-            if is_full(error):
-                self.on_no_room()
-            if self._change is not None:  # otherwise it failed when the log went offline
-                self._fail_later(proposal, ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, message))
-            return False
-        return True
-
-    def _reload(self, end_offset: int) -> None:
-        """Replace the controller with one built from the log, which ends where it did before the failure."""
-        try:
-            self._log, replay = self._log.reopened(end_offset=end_offset, wall_ms=self._clock.wall_ms())
-            if replay.image.version != end_offset:
-                raise MetadataDamaged(self._log.folder, f"the log was cut at offset {replay.image.version}")
-        except (OSError, MetadataDamaged) as error:
-            self._go_offline(str(error))
-            return
-        self._controller = Controller(replay.image, self._settings)
-
     def _fail_later(self, proposal: Proposal[Any], failure: ProposalFailed) -> None:
-        self._spawner.submit(_nothing, lambda _result, _error: proposal.complete(failure), Lane.METADATA)
-
-    # Commits
-
-    def _sync(self) -> None:
-        """Run one sync at a time; changes proposed meanwhile share the next one."""
-        if self._sync_in_flight or not self._pending:
-            return
-        self._sync_in_flight = True
-        log, end_offset = self._log, self._log.end_offset
-        work = log.sync_work()
-        if work is None and not log.is_synced:
-            self._sync_later(log)
-            return
-
-        def completed(result: object, error: BaseException | None) -> None:
-            try:
-                if work is not None:
-                    work.done(result, error)
-                if isinstance(result, PartialFlush) and is_full(result.error):
-                    self.on_no_room()
-            except Exception:
-                self._sync_later(log)  # otherwise no later change would ever be committed
-                raise
-            if isinstance(result, PartialFlush) and not result.durable:
-                self._sync_later(log)
-            else:
-                self._sync_in_flight = False
-                self._synced(log, end_offset, error)
-
-        self._spawner.submit(_nothing if work is None else work.run, completed, Lane.METADATA)
-
-    def _sync_later(self, log: MetadataLog) -> None:
-        """Wait for resources that a sync needs, unless the log failed because of their lack."""
-        if log.failed and log is self._log:
-            self._sync_in_flight = False
-            self._go_offline("the metadata log failed while a sync was prepared")
-            return
-
-        def again() -> None:
-            self._sync_in_flight = False
-            self._sync()
-
-        self.later(again)
+        self._in_a_later_turn(lambda: proposal.complete(failure))
 
     def _in_a_later_turn(self, call: Callable[[], None]) -> None:
         self._spawner.submit(_nothing, lambda _result, _error: call(), Lane.METADATA)
 
-    def _synced(self, log: MetadataLog, end_offset: int, error: BaseException | None) -> None:
-        if isinstance(error, OSError):
-            self._go_offline(f"metadata could not be synced to disk; restart the broker: {error}")
-        elif log is not self._log:
-            self._sync()  # the log was reopened and synced meanwhile; this result belongs to the old one
-        elif error is not None:
-            self._give_up(f"metadata was not committed: {error}")
-        else:
-            self._commit(end_offset)
+    # Commits
 
-    def _commit(self, end_offset: int) -> None:
-        committed: list[_Pending] = []
-        while self._pending and self._pending[0].end_offset <= end_offset:
-            committed.append(self._pending.popleft())
-        delta = apply_with_delta(self.image, [record for pending in committed for record in pending.records])
-        calls: list[Callable[[], object]] = [self._sync, self._snapshot_if_due]
-        if any(pending.records for pending in committed):
-            calls += [partial(subscriber, delta) for subscriber in self._subscribers]
-        calls += [partial(pending.proposal.complete, pending.response) for pending in committed]
+    def _commit(self, entries: tuple[LogEntry, ...]) -> None:
+        answered: list[_Pending] = []
+        while self._pending and self._pending[0].end_offset <= entries[-1].index:
+            answered.append(self._pending.popleft())
+        own_records = {pending.end_offset: pending.records for pending in answered if pending.records}
+        try:
+            calls = self._metadata.apply(entries, own_records)
+        except ProtocolError as wrong:
+            self._pending.extendleft(reversed(answered))
+            self._quorum.stop(str(MetadataDamaged(self._quorum.log.folder, str(wrong))))
+            return
+        calls.insert(0, self._snapshots.take_if_due)
+        calls += [partial(pending.proposal.complete, pending.response) for pending in answered]
+        calls += self._metadata.take_reached()
         call_all(calls)
 
-    def _give_up(self, reason: str) -> None:
-        """Go back to the committed state after a commit that failed for another reason than the disk."""
-        self._notice(reason)
-        self._fail_pending(ProposalFailed(ErrorCode.NOT_CONTROLLER, reason))
-        self._reload(self.image.version)
-        self._decide_waiting()
+    def _activity_changed(self) -> None:
+        if self._quorum.is_active:
+            self._controller = Controller(self.image.copy(), self._settings)
+            self._decide_waiting()
+        else:
+            self._resign()
 
-    def _go_offline(self, reason: str) -> None:
-        """Stop using a disk that failed to sync, since nothing that was not synced may be acknowledged ("Power loss" in
-        docs/guarantees.md). The committed metadata can still be read.
-        """
-        self.offline = reason
-        self._notice(reason)
-        self._controller = Controller(self.image.copy(), self._settings)
+    def _resign(self) -> None:
+        """Forget everything that is not committed: another controller may decide otherwise."""
+        self._controller = None
+        failure = self._not_controller()
+        self._fail_pending(failure)
+        if not self._quorum.is_electing_itself:
+            self._fail_waiting(failure)
+
+    def _went_offline(self, reason: str) -> None:
+        """Fail all changes; the committed metadata can still be read."""
+        self._controller = None
         failure = ProposalFailed(ErrorCode.KAFKA_STORAGE_ERROR, reason)
         self._fail_pending(failure)
-        while self._waiting:
-            self._fail_later(self._waiting.popleft()[1], failure)
-        if self.on_offline is not None:
-            self.on_offline()
+        self._fail_waiting(failure)
+        self.on_offline()
 
     def _fail_pending(self, failure: ProposalFailed) -> None:
-        """Proposals that are being written or are in the log."""
+        """Fail proposals that are being written or are in the log."""
         while self._pending:
             self._fail_later(self._pending.popleft().proposal, failure)
-        if self._change is not None:
-            self._fail_later(self._change.proposal, failure)
-            self._change = None
+        change, self._change = self._change, None
+        if change is not None:
+            self._fail_change(change, failure)
 
-    # Snapshots
+    def _fail_change(self, change: _Change, failure: ProposalFailed) -> None:
+        """Fail a change unless it is pending, or failed when the node went offline."""
+        if change.proposal is not None:
+            self._fail_later(change.proposal, failure)
+            change.proposal = None
 
-    def _snapshot_if_due(self) -> None:
-        if not self._log.snapshot_due:
-            return
-        work = self._log.snapshot_work(
-            self.image, end_offset=self.image.version, wall_ms=self._clock.wall_ms(), ended=self._snapshot_ended
-        )
-        self._spawner.submit(work.run, work.done)
-
-    def _snapshot_ended(self, error: BaseException | None) -> None:
-        if error is not None:
-            self._notice(f"the metadata snapshot could not be written; the log is kept instead: {error}")
-            self._look_at(error)
-            return
-        self._tidy()
-
-    def _look_at(self, error: BaseException) -> None:
-        """Handle an error of work other than a sync: the disk is full, or it failed and is not used again."""
-        if is_full(error):
-            self.on_no_room()
-        elif isinstance(error, OSError) and not is_transient(error) and self.offline is None:
-            self._go_offline(f"the metadata directory failed: {error}")
-
-    def _tidy(self) -> None:
-        """Delete old segments in two steps, renaming and then unlinking."""
-        work = self._log.tidy_work(self._clock.wall_ms())
-        if work is None:
-            return
-
-        def completed(result: object, error: BaseException | None) -> None:
-            work.done(result, error)
-            if error is None:
-                self._tidy()
-            else:
-                self._notice(f"old metadata segments could not be removed: {error}")
-                self._look_at(error)
-
-        self._spawner.submit(work.run, completed)
+    def _fail_waiting(self, failure: ProposalFailed) -> None:
+        while self._waiting:
+            self._fail_later(self._waiting.popleft()[1], failure)
 
     def close(self, *, clean: bool = True) -> None:
         """Sync what was proposed and not committed, without responses; the last work of the node."""
         self._pending.clear()
-        self._log.close(clean=clean and self.offline is None)
+        self._quorum.log.close(clean=clean and self.offline is None)
 
 
 def new_topic_id(entropy: Entropy) -> TopicId:

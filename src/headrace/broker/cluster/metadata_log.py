@@ -1,17 +1,25 @@
-"""The log `__cluster_metadata-0`: appends records, replays them, and is shortened by snapshots.
+"""The log `__cluster_metadata-0` on disk: appends entries of the metadata quorum, and is shortened by snapshots.
 
-Batches carry the term as their leader epoch; the term grows at every start. Replay reads the newest intact snapshot
-and the log after it. The log start and snapshots never move beyond what is committed.
+The entry with index i is the record at offset i - 1, and its term is the leader epoch of its batch. Opening reads the
+newest intact snapshot and the entries after it; which of those are committed is for the quorum to decide.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from headrace.broker.cluster.metadata_batches import append_changes, read_metadata_batches
-from headrace.broker.cluster.snapshots import SnapshotName, drop_old_snapshots, newest_whole_snapshot, write_snapshot
+from headrace.broker.cluster.metadata_batches import entry_batch, read_entries
+from headrace.broker.cluster.quorum_state import load_quorum_state, save_quorum_state
+from headrace.broker.cluster.snapshots import (
+    LoadedSnapshot,
+    SnapshotName,
+    drop_old_snapshots,
+    newest_whole_snapshot,
+    write_snapshot,
+)
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.names import CLUSTER_METADATA_TOPIC
-from headrace.core.controller.records import Record
+from headrace.core.raft.entries import EntryKind, HardState, LogEntry, StateSnapshot, Stored
+from headrace.core.raft.ids import Index, ReplicaKey, Term, Voters, voter_set
 from headrace.log.config import LogConfig
 from headrace.log.errors import LogError
 from headrace.log.open_files import OpenFiles
@@ -21,7 +29,6 @@ from headrace.log.work import Work
 from headrace.model.ids import TopicId, TopicPartition
 from headrace.ports.disk import Disk
 from headrace.wire.errors import CorruptBatch, ProtocolError
-from headrace.wire.records.builder import BatchBuilder
 from headrace.wire.records.header import HEADER
 
 METADATA_PARTITION = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
@@ -32,7 +39,6 @@ SEGMENT_BYTES = 4 << 20
 SNAPSHOT_INTERVAL_BYTES = 4 << 20
 """Bytes appended before the next snapshot, which limits what a start has to replay."""
 
-RECORDS_PER_BATCH_MAX = 32_768
 REPLAY_READ_BYTES = 1 << 20
 
 _CONFIG = LogConfig(
@@ -50,37 +56,33 @@ class MetadataDamaged(Exception):
 
     def __init__(self, folder: str, reason: str) -> None:
         super().__init__(
-            f"the cluster's metadata in {folder} is damaged: {reason}; restore the folder from a copy, "
-            "or look at it with `headrace log verify`"
+            f"the cluster's metadata in {folder} is damaged: {reason}; restore the folder from a copy, look at it with "
+            "`headrace log verify`, or, if the cluster has other controllers, let the node join again with an empty "
+            "data folder"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """The image on disk, and what opening it had to repair or leave out."""
+    """The durable state of the replica, the image of its snapshot, and what opening had to repair or leave out."""
 
     image: MetadataImage
+    stored: Stored
     recovered: RecoveryReport
     damaged_snapshots: Sequence[str]
 
 
 class MetadataLog:
-    def __init__(
-        self,
-        log: PartitionLog,
-        *,
-        term: int,
-        snapshot_offset: int,
-        snapshot_interval_bytes: int,
-    ) -> None:
+    def __init__(self, log: PartitionLog, *, snapshot_offset: int, snapshot_interval_bytes: int) -> None:
         self._log = log
         self._disk = log.disk
         self.folder = log.path
-        self.term = term
         self._snapshot_offset = snapshot_offset
         self._snapshot_interval_bytes = snapshot_interval_bytes
         self._bytes_since_snapshot = 0
         self._snapshot_in_flight = False
+
+    # Opening
 
     @classmethod
     def open(
@@ -88,98 +90,75 @@ class MetadataLog:
         disk: Disk,
         log_directory: str,
         *,
+        me: ReplicaKey,
+        founds: bool = True,
         recovery_point: int = 0,
         clean_shutdown: bool = False,
         wall_ms: int,
         snapshot_interval_bytes: int = SNAPSHOT_INTERVAL_BYTES,
     ) -> tuple["MetadataLog", Replay]:
-        """Open the log and replay it. Everything replayed is synced before it returns, so it stays committed."""
+        """Open the log. Everything in it is synced before this returns.
+
+        With `founds` an empty folder is a new cluster, whose only voter is `me`; otherwise it is that of an observer.
+        """
         folder = f"{log_directory}/{METADATA_PARTITION}"
         is_new = not disk.exists(folder)
         disk.make_directory(folder)
         if is_new:
             disk.sync_directory(log_directory)
-        return cls._open_folder(
-            disk,
-            folder,
-            recovery_point=recovery_point,
-            clean_shutdown=clean_shutdown and not is_new,
-            wall_ms=wall_ms,
-            snapshot_interval_bytes=snapshot_interval_bytes,
-            truncate_to=None,
-        )
-
-    @classmethod
-    def _open_folder(
-        cls,
-        disk: Disk,
-        folder: str,
-        *,
-        recovery_point: int,
-        clean_shutdown: bool,
-        wall_ms: int,
-        snapshot_interval_bytes: int,
-        truncate_to: int | None,
-    ) -> tuple["MetadataLog", Replay]:
         try:
             found = newest_whole_snapshot(disk, folder)
-            name, image, damaged = found or (SnapshotName(0, 0), MetadataImage(), [])
-            log = PartitionLog.open(
+            snapshot, damaged = found or (LoadedSnapshot(SnapshotName(0, 0), MetadataImage(), ()), [])
+            log = _open_partition_log(
                 disk,
                 folder,
-                METADATA_PARTITION,
-                METADATA_TOPIC_ID,
-                _CONFIG,
                 recovery_point=recovery_point,
-                start_offset=name.end_offset,
-                clean_shutdown=clean_shutdown,
+                start_offset=snapshot.name.end_offset,
+                clean_shutdown=clean_shutdown and not is_new,
                 wall_ms=wall_ms,
-                files=OpenFiles(disk),
             )
-            if truncate_to is not None:
-                log.truncate_to(truncate_to)
-            if (work := log.flush_work()) is not None and (put_off := work.run_inline()) is not None:
-                raise put_off.error
-            if log.bases[0] > name.end_offset:
-                raise CorruptBatch(f"offsets {name.end_offset} to {log.bases[0]} are in no snapshot and no segment")
             metadata_log = cls(
-                log,
-                term=max(log.epochs.latest, name.term) + 1,
-                snapshot_offset=name.end_offset,
-                snapshot_interval_bytes=snapshot_interval_bytes,
+                log, snapshot_offset=snapshot.name.end_offset, snapshot_interval_bytes=snapshot_interval_bytes
             )
-            metadata_log._replay_tail(image)
+            entries = metadata_log._read_entries()
+            stored = _stored(disk, folder, snapshot, entries, me=me, founds=founds)
         except (ProtocolError, LogError) as wrong:
             raise MetadataDamaged(folder, str(wrong)) from wrong
-        return metadata_log, Replay(image=image, recovered=log.recovered, damaged_snapshots=damaged)
+        replay = Replay(image=snapshot.image, stored=stored, recovered=log.recovered, damaged_snapshots=damaged)
+        return metadata_log, replay
 
-    def _replay_tail(self, image: MetadataImage) -> None:
-        log = self._log
-        while (part := log.read(image.version, REPLAY_READ_BYTES, log.end_offset, True)) is not None:
+    def _read_entries(self) -> tuple[LogEntry, ...]:
+        """Return every entry above the snapshot."""
+        log, due = self._log, self._snapshot_offset
+        if log.bases[0] > due:
+            raise CorruptBatch(f"offsets {due} to {log.bases[0]} are in no snapshot and no segment")
+        entries: list[LogEntry] = []
+        while (part := log.read(due, REPLAY_READ_BYTES, log.end_offset, True)) is not None:
             content = self._disk.read(part.file, part.length, part.position)
             self._bytes_since_snapshot += len(content)
-            for record in read_metadata_batches(content, first_offset=image.version):
-                image.apply(record)
-        if image.version != log.end_offset:
-            raise CorruptBatch(f"the log ends at offset {log.end_offset}, its records at {image.version}")
+            entries += read_entries(content, first_offset=due)
+            due = entries[-1].index
+        if due != log.end_offset:
+            raise CorruptBatch(f"the log ends at offset {log.end_offset}, its records at {due}")
+        return tuple(entries)
 
-    def reopened(self, *, end_offset: int, wall_ms: int) -> tuple["MetadataLog", Replay]:
-        """Replay from disk after a failed append, without anything appended from `end_offset` on.
-
-        The term stays, because no reader has seen what was cut.
-        """
+    def reopen(self, *, end_offset: int, wall_ms: int) -> None:
+        """Open the log again after a failed append, without anything appended from `end_offset` on."""
         self._log.close(clean=False)
-        again, replay = self._open_folder(
-            self._disk,
-            self.folder,
-            recovery_point=self._log.recovery_point,
-            clean_shutdown=False,
-            wall_ms=wall_ms,
-            snapshot_interval_bytes=self._snapshot_interval_bytes,
-            truncate_to=end_offset,
-        )
-        again.term = self.term
-        return again, replay
+        try:
+            self._log = _open_partition_log(
+                self._disk,
+                self.folder,
+                recovery_point=self._log.recovery_point,
+                start_offset=self._snapshot_offset,
+                clean_shutdown=False,
+                wall_ms=wall_ms,
+                truncate_to=end_offset,
+            )
+        except LogError as wrong:
+            raise MetadataDamaged(self.folder, str(wrong)) from wrong
+        if self._log.end_offset != end_offset:
+            raise MetadataDamaged(self.folder, f"the log was cut at offset {self._log.end_offset}")
 
     # Appends
 
@@ -201,20 +180,21 @@ class MetadataLog:
         """True if everything appended is synced."""
         return self._log.synced_offset >= self._log.end_offset
 
-    def begin(self, *, metadata_version: int, wall_ms: int) -> "Append":
-        """Begin to collect records, which are written together."""
-        return Append(self.term, metadata_version=metadata_version, wall_ms=wall_ms)
-
-    def append(self, begun: "Append") -> int:
-        """Write the records as one batch (or several, if there are very many), and return the new end of the log.
+    def append(self, entries: Sequence[LogEntry], wall_ms: int) -> None:
+        """Write the entries, which begin at the end of the log.
 
         A transient OSError is undone; any other fails this log.
         """
-        for batch in begun.batches():
-            self._log.stage(memoryview(batch), HEADER.unpack_from(batch), self.term, begun.wall_ms)
+        for entry in entries:
+            batch = entry_batch(entry, wall_ms)
+            self._log.stage(memoryview(batch), HEADER.unpack_from(batch), entry.term, wall_ms)
             self._bytes_since_snapshot += len(batch)
         self._log.write_staged()
-        return self._log.end_offset
+        assert not entries or self._log.end_offset == entries[-1].index, "entries and offsets of the log differ"
+
+    def truncate_to(self, end_offset: int) -> None:
+        """Remove and sync away every entry from this offset on."""
+        self._log.truncate_to(end_offset)
 
     def sync_work(self) -> Work | None:
         """Return work that syncs everything appended; None if it is synced or cannot be synced now (`is_synced`)."""
@@ -232,6 +212,15 @@ class MetadataLog:
 
         return Work(sync_metadata, done)
 
+    def save_work(self, hard_state: HardState, done: Callable[[object, BaseException | None], None]) -> Work:
+        """Return work that makes the term and the vote durable."""
+        disk, folder = self._disk, self.folder
+
+        def save_metadata_vote() -> None:
+            save_quorum_state(disk, folder, hard_state)
+
+        return Work(save_metadata_vote, done)
+
     # Snapshots
 
     @property
@@ -239,24 +228,30 @@ class MetadataLog:
         return self._bytes_since_snapshot >= self._snapshot_interval_bytes and not self._snapshot_in_flight
 
     def snapshot_work(
-        self, committed: MetadataImage, *, end_offset: int, wall_ms: int, ended: Callable[[BaseException | None], None]
+        self,
+        committed: MetadataImage,
+        *,
+        term: Term,
+        voters: Voters,
+        wall_ms: int,
+        ended: Callable[[BaseException | None], None],
     ) -> Work:
-        """Write a snapshot of what is committed below `end_offset`, then delete what it replaces."""
+        """Write a snapshot of the committed image, whose last entry has this term, then delete what it replaces."""
         disk, folder = self._disk, self.folder
-        name = SnapshotName(end_offset, self.term)
+        name = SnapshotName(committed.version, term)
         image = committed.copy()
         self._snapshot_in_flight = True
         self._bytes_since_snapshot = 0
 
         def snapshot_metadata() -> None:
-            write_snapshot(disk, folder, name, image, wall_ms)
+            write_snapshot(disk, folder, name, image, voters=voters, wall_ms=wall_ms)
             drop_old_snapshots(disk, folder)
 
         def done(_result: object, error: BaseException | None) -> None:
             self._snapshot_in_flight = False
             if error is None:
                 self._log.advance_start(self._snapshot_offset)
-                self._snapshot_offset = end_offset
+                self._snapshot_offset = name.end_offset
             ended(error)
 
         return Work(snapshot_metadata, done)
@@ -270,26 +265,63 @@ class MetadataLog:
         self._log.files.close_all()
 
 
-class Append:
-    """Records to be appended: encoded as they are added, some of very many at a time."""
+def _open_partition_log(
+    disk: Disk,
+    folder: str,
+    *,
+    recovery_point: int,
+    start_offset: int,
+    clean_shutdown: bool,
+    wall_ms: int,
+    truncate_to: int | None = None,
+) -> PartitionLog:
+    log = PartitionLog.open(
+        disk,
+        folder,
+        METADATA_PARTITION,
+        METADATA_TOPIC_ID,
+        _CONFIG,
+        recovery_point=recovery_point,
+        start_offset=start_offset,
+        clean_shutdown=clean_shutdown,
+        wall_ms=wall_ms,
+        files=OpenFiles(disk),
+    )
+    if truncate_to is not None:
+        log.truncate_to(truncate_to)
+    if (work := log.flush_work()) is not None and (put_off := work.run_inline()) is not None:
+        raise put_off.error
+    return log
 
-    def __init__(self, term: int, *, metadata_version: int, wall_ms: int) -> None:
-        self._term = term
-        self._metadata_version = metadata_version
-        self.wall_ms = wall_ms
-        self._builder = BatchBuilder()
-        self._built: list[bytearray] = []
 
-    def add(self, changes: Sequence[Record]) -> None:
-        if self._builder.count + len(changes) > RECORDS_PER_BATCH_MAX:
-            self._build()
-        append_changes(self._builder, changes, metadata_version=self._metadata_version, wall_ms=self.wall_ms)
+def _stored(
+    disk: Disk, folder: str, snapshot: LoadedSnapshot, entries: tuple[LogEntry, ...], *, me: ReplicaKey, founds: bool
+) -> Stored:
+    hard_state = load_quorum_state(disk, folder)
+    voters = snapshot.voters
+    if not voters and not any(entry.kind is EntryKind.VOTERS for entry in entries):
+        is_empty = not entries and not snapshot.name.end_offset
+        if _is_sole_voter(hard_state, me, is_empty=is_empty, founds=founds):
+            voters = voter_set(me)
+    elif hard_state is None:
+        raise CorruptBatch("quorum-state, the file with the vote of this node, is missing")
+    last_term = snapshot.name.term
+    for entry in entries:
+        if entry.term < last_term:
+            raise CorruptBatch(f"the entry at offset {entry.index - 1} has the term {entry.term} after {last_term}")
+        last_term = entry.term
+    if hard_state is not None and last_term > hard_state.term:
+        raise CorruptBatch(f"an entry has the term {last_term}, but quorum-state has the term {hard_state.term}")
+    position = StateSnapshot(index=Index(snapshot.name.end_offset), term=Term(snapshot.name.term), voters=voters)
+    return Stored(hard_state=hard_state or HardState(), snapshot=position, entries=entries)
 
-    def _build(self) -> None:
-        if self._builder.count:
-            self._built.append(self._builder.build(base_offset=0, leader_epoch=self._term))
-            self._builder = BatchBuilder()
 
-    def batches(self) -> list[bytearray]:
-        self._build()
-        return self._built
+def _is_sole_voter(hard_state: HardState | None, me: ReplicaKey, *, is_empty: bool, founds: bool) -> bool:
+    """Return whether a folder that names no voters is that of a cluster with one voter.
+
+    It is, if the node founds a cluster, or if an earlier release without a quorum wrote the folder.
+    A replica that another one sends entries to has its term on disk before the first of them, and no vote for itself.
+    """
+    if hard_state is None:
+        return founds or not is_empty
+    return hard_state.voted_for == me or (founds and is_empty)

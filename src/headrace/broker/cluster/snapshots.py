@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from headrace.broker.cluster.metadata_batches import read_metadata_batches
+from headrace.broker.cluster.metadata_batches import as_voters, read_snapshot_records
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import SnapshotHeaderRecord, encode_record
+from headrace.core.raft.ids import Voters
 from headrace.log.files import read_whole, unlink_if_present, write_atomically
 from headrace.ports.disk import Disk
 from headrace.wire.errors import CorruptBatch, ProtocolError
@@ -40,15 +41,24 @@ def list_snapshots(disk: Disk, folder: str) -> list[SnapshotName]:
     return sorted(SnapshotName(int(match[1]), int(match[2])) for match in matches if match)
 
 
-def write_snapshot(disk: Disk, folder: str, name: SnapshotName, image: MetadataImage, wall_ms: int) -> None:
+class LoadedSnapshot(NamedTuple):
+    name: SnapshotName
+    image: MetadataImage
+    voters: Voters
+    """The voter set at the end offset; empty in a snapshot of an earlier release."""
+
+
+def write_snapshot(
+    disk: Disk, folder: str, name: SnapshotName, image: MetadataImage, *, voters: Voters, wall_ms: int
+) -> None:
     """Write the whole image; a crash leaves the file whole or not at all. Runs in a helper, on a copy of the image."""
-    write_atomically(disk, f"{folder}/{name.file_name}", b"".join(_batches(name, image, wall_ms)))
+    write_atomically(disk, f"{folder}/{name.file_name}", b"".join(_batches(name, image, voters, wall_ms)))
 
 
-def _batches(name: SnapshotName, image: MetadataImage, wall_ms: int) -> Iterator[bytearray]:
+def _batches(name: SnapshotName, image: MetadataImage, voters: Voters, wall_ms: int) -> Iterator[bytearray]:
     version = image.metadata_version
     encoded = [encode_record(record, version) for record in image.snapshot_records()]
-    header = SnapshotHeaderRecord(name.end_offset, name.term, len(encoded), wall_ms)
+    header = SnapshotHeaderRecord(name.end_offset, name.term, len(encoded), wall_ms, voters)
     builder = BatchBuilder()
     written = 0
     for value in (encode_record(header, version), *encoded):
@@ -60,47 +70,60 @@ def _batches(name: SnapshotName, image: MetadataImage, wall_ms: int) -> Iterator
     yield builder.build(base_offset=written, leader_epoch=name.term)
 
 
-def load_snapshot(disk: Disk, folder: str, name: SnapshotName) -> MetadataImage:
-    """Return the image that a snapshot holds; raise ProtocolError if the file is not whole."""
-    image = MetadataImage()
-    content = read_whole(disk, f"{folder}/{name.file_name}", SNAPSHOT_BYTES_MAX)
-    for _ in load_slices(image, content, name):
+def load_snapshot(disk: Disk, folder: str, name: SnapshotName) -> LoadedSnapshot:
+    """Return what a snapshot holds; raise ProtocolError if the file is not whole."""
+    loading = SnapshotLoading(read_whole(disk, f"{folder}/{name.file_name}", SNAPSHOT_BYTES_MAX), name)
+    for _ in loading.slices():
         pass
-    return image
+    return loading.loaded()
 
 
-def load_slices(image: MetadataImage, content: bytes, name: SnapshotName) -> Iterator[None]:
-    """Fill an empty image from a snapshot, a batch of records at each step, so that a loop can do other work between.
+class SnapshotLoading:
+    """Fills an empty image from a snapshot."""
 
-    The image is complete when the iterator ends, and must not be used before.
-    """
-    applied = 0
-    header: SnapshotHeaderRecord | None = None
-    for batch in batches(content):
-        for record in read_metadata_batches(batch, first_offset=applied):
-            if applied:
-                image.apply(record)
-            elif isinstance(record, SnapshotHeaderRecord) and (record.end_offset, record.term) == name:
-                header = record
-            else:
+    def __init__(self, content: bytes, name: SnapshotName) -> None:
+        self._content = content
+        self._name = name
+        self._image = MetadataImage()
+        self._voters: Voters = ()
+        self._is_complete = False
+
+    def slices(self) -> Iterator[None]:
+        """Apply a batch of records at each step, so that a loop can do other work between."""
+        applied = 0
+        header: SnapshotHeaderRecord | None = None
+        for batch in batches(self._content):
+            for record in read_snapshot_records(batch, first_offset=applied):
+                if applied:
+                    self._image.apply(record)
+                elif isinstance(record, SnapshotHeaderRecord) and (record.end_offset, record.term) == self._name:
+                    header = record
+                else:
+                    break
+                applied += 1
+            if header is None:
                 break
-            applied += 1
+            yield
+        name = self._name.file_name
         if header is None:
-            break
-        yield
-    if header is None:
-        raise CorruptBatch(f"{name.file_name} does not begin with the header of its name")
-    if image.version != header.record_count:
-        raise CorruptBatch(f"{name.file_name} holds {image.version} records, its header says {header.record_count}")
-    image.version = name.end_offset  # from here on it counts the offsets of the log
+            raise CorruptBatch(f"{name} does not begin with the header of its name")
+        if applied != header.record_count + 1:
+            raise CorruptBatch(f"{name} holds {applied - 1} records, its header says {header.record_count}")
+        self._image.version = self._name.end_offset
+        self._voters = as_voters(header.voters)
+        self._is_complete = True
+
+    def loaded(self) -> LoadedSnapshot:
+        assert self._is_complete, "the slices must end first"
+        return LoadedSnapshot(self._name, self._image, self._voters)
 
 
-def newest_whole_snapshot(disk: Disk, folder: str) -> tuple[SnapshotName, MetadataImage, list[str]] | None:
-    """Return the newest snapshot that can be read, its image, and the damage of newer ones."""
+def newest_whole_snapshot(disk: Disk, folder: str) -> tuple[LoadedSnapshot, list[str]] | None:
+    """Return the newest snapshot that can be read, and the damage of newer ones."""
     damaged: list[str] = []
     for name in reversed(list_snapshots(disk, folder)):
         try:
-            return name, load_snapshot(disk, folder, name), damaged
+            return load_snapshot(disk, folder, name), damaged
         except ProtocolError as wrong:
             damaged.append(f"{folder}/{name.file_name}: {wrong}")
     if damaged:

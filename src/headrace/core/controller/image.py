@@ -120,7 +120,9 @@ class MetadataImage:
         self.preferred_leaders: Counter[NodeId] = Counter()
         """The number of partitions by the first of their replicas."""
         self.version = 0
-        """The number of applied records: while it does not change, neither does anything else here."""
+        """The offset of the metadata log up to which the image is applied. The owner of the image sets it: not every
+        entry of the log is a record. While it does not change, neither does anything else here.
+        """
         self._tables = Tables()
         self._owner: object = object()
         """A mark of the topics that no copy shares."""
@@ -131,7 +133,7 @@ class MetadataImage:
         self._free_numbers: list[int] = []
 
     def __eq__(self, other: object) -> bool:
-        """Compare contents and order; the number of applied records does not matter."""
+        """Compare contents and order; the version does not matter."""
         if not isinstance(other, MetadataImage):
             return NotImplemented
         return list(self.snapshot_records()) == list(other.snapshot_records())
@@ -219,7 +221,6 @@ class MetadataImage:
                 self._apply_feature(record)
             case _:
                 raise RecordError(f"{type(record).__name__} does not belong in the metadata log")
-        self.version += 1
 
     def _apply_topic(self, record: TopicRecord) -> None:
         if record.name in self.topics or record.topic_id in self.topics_by_id:

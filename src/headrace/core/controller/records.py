@@ -190,6 +190,8 @@ class SnapshotHeaderRecord(_Fields, frozen=True):
     term: int
     record_count: _Count
     taken_at_ms: int
+    voters: tuple[tuple[NodeId, str], ...] = ()
+    """Node id and directory id of each voter of the metadata quorum at the end offset."""
 
 
 Record = (
@@ -305,7 +307,11 @@ RECORD_TYPES = (
     _first_version(12, FeatureLevelRecord),
     _first_version(15, ProducerIdsRecord),
     _first_version(17, BrokerRegistrationChangeRecord),
-    _first_version(100, SnapshotHeaderRecord),
+    RecordType(
+        number=100,
+        structure=SnapshotHeaderRecord,
+        versions=(RecordVersion(METADATA_VERSION_MIN, 4), RecordVersion(METADATA_VERSION_MIN, 5)),
+    ),
     _first_version(101, TopicPartitionsRecord),
 )
 

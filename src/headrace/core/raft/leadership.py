@@ -17,6 +17,8 @@ from headrace.core.raft.replication import Replication
 from headrace.core.raft.state import RaftState
 from headrace.core.raft.transfer import Transfer, furthest_voter
 
+NEVER_DUE_MS = float("inf")
+
 
 class Leadership:
     __slots__ = (
@@ -47,6 +49,9 @@ class Leadership:
 
     @property
     def deadline_ms(self) -> float:
+        """Return when something is due; a leader without other replicas has nothing to send and no quorum to lose."""
+        if not self.peers.progress:
+            return NEVER_DUE_MS
         return min(self._heartbeat_ms, self._quorum_check_ms, *([self._transfer.deadline_ms] if self._transfer else ()))
 
     def tick(self) -> bool:
@@ -95,13 +100,23 @@ class Leadership:
 
     # Proposals and reads
 
+    @property
+    def is_committed(self) -> bool:
+        """Return whether the first entry of this term is committed and applied: the state lacks nothing older."""
+        return self._state.applied_index >= self.term_start
+
+    def proposal_refusal(self, payloads: tuple[bytes, ...]) -> RequestRefusal | None:
+        """Return the reason why these payloads would be refused now, or None."""
+        state = self._state
+        if self._transfer is not None:
+            return RequestRefusal.TRANSFER_IN_PROGRESS
+        if state.out.is_full:
+            return RequestRefusal.OVERLOADED
+        return self._proposals.refusal(payloads, uncommitted_entries=state.log.last_index - state.commit_index)
+
     def propose(self, event: Propose) -> None:
         state = self._state
-        refusal = self._proposals.refusal(event.payloads, uncommitted_entries=state.log.last_index - state.commit_index)
-        if self._transfer is not None:
-            refusal = RequestRefusal.TRANSFER_IN_PROGRESS
-        elif state.out.is_full:
-            refusal = RequestRefusal.OVERLOADED
+        refusal = self.proposal_refusal(event.payloads)
         if refusal is not None:
             self._refuse(event.ticket, refusal)
             return

@@ -2,6 +2,7 @@
 
 from headrace.core.raft.entries import EntryKind, LogEntry, StateSnapshot
 from headrace.core.raft.ids import NO_TERM, Index, Term, Voters
+from headrace.core.raft.settings import ENTRIES_KEPT_BYTES_MAX
 
 
 class LogDamaged(Exception):
@@ -106,9 +107,19 @@ class RaftLog:
         term = self.term_at(index)
         assert term is not None, "a snapshot must be of entries in this log"
         self.snapshot = StateSnapshot(index=index, term=term, voters=self.voters_at(index))
-        base = max(self._base_index, index - entries_kept_max)
+        base = self._kept_from(index, entries_kept_max)
         base_term = self.term_at(Index(base))
         assert base_term is not None
         del self._entries[: base - self._base_index]
         self._voters = [(Index(base), self.voters_at(Index(base))), *(each for each in self._voters if each[0] > base)]
         self._base_index, self._base_term = Index(base), base_term
+
+    def _kept_from(self, index: Index, entries_kept_max: int) -> Index:
+        """Return the base that keeps the newest entries up to `index`, as many as both limits allow."""
+        base, size = index, 0
+        while base > max(self._base_index, index - entries_kept_max):
+            size += len(self._entries[base - self._base_index - 1].payload)
+            if size > ENTRIES_KEPT_BYTES_MAX:
+                break
+            base = Index(base - 1)
+        return base

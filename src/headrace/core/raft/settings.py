@@ -41,6 +41,9 @@ COMMITTED_PER_STEP_MAX = 1_000
 ENTRIES_KEPT_MAX = 10_000
 """Entries below the newest snapshot that stay in memory, so that a slow follower needs no snapshot."""
 
+ENTRIES_KEPT_BYTES_MAX = 4 * 1024 * 1024
+"""Payload of those entries."""
+
 SNAPSHOT_CHUNK_BYTES = 256 * 1024
 """Size of the chunks in which a snapshot is sent."""
 

@@ -1,0 +1,368 @@
+"""This node's replica of the metadata quorum: runs the Raft machine and executes its effects.
+
+The machine decides (`core/raft`); this host writes entries on the loop, has them synced by a helper, and reports the
+sync in a later turn. Several writes share one sync. Messages that promise durable state leave after it.
+
+A leader writes a proposal to its log before the machine sees it. If the disk refuses it, nothing has happened yet, and
+only that proposal fails.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+
+from headrace.broker.cluster.metadata_log import MetadataDamaged, MetadataLog, Replay
+from headrace.broker.timers import Timer, Timers
+from headrace.core.raft.effects import Effects, RequestRefusal, Write
+from headrace.core.raft.entries import LogEntry
+from headrace.core.raft.events import DeadlinePassed, Event, Propose, Received, SnapshotTaken, Synced
+from headrace.core.raft.ids import Index, ReplicaKey, Term, Voters
+from headrace.core.raft.leadership import Leadership
+from headrace.core.raft.machine import RaftMachine
+from headrace.core.raft.messages import Message
+from headrace.core.raft.settings import RaftSettings
+from headrace.log.errors import is_full, is_transient
+from headrace.log.flush import PartialFlush
+from headrace.model.ids import NodeId
+from headrace.ports.clock import Clock
+from headrace.ports.entropy import Entropy
+from headrace.ports.spawner import Lane, Spawner, raise_failures
+
+DISK_RETRY_MS = 200
+"""Wait before the disk is tried again when it or the process is out of space or descriptors."""
+
+
+class AppendRefused(Exception):
+    """The quorum does not take a proposal now; nothing was written."""
+
+    def __init__(self, reason: RequestRefusal) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+def _nothing() -> None:
+    """Does nothing; submitted so that a completion comes in a later turn."""
+
+
+class MetadataQuorum:
+    def __init__(
+        self,
+        log: MetadataLog,
+        replay: Replay,
+        *,
+        me: ReplicaKey,
+        spawner: Spawner,
+        timers: Timers,
+        clock: Clock,
+        entropy: Entropy,
+        settings: RaftSettings | None = None,
+        send: Callable[[Message], None] = lambda message: None,
+        notice: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """`send` transmits a message to the replica that it names, and may drop it."""
+        self.log = log
+        self._spawner = spawner
+        self._timers = timers
+        self._clock = clock
+        self._send = send
+        self._notice = notice
+        self._machine = RaftMachine(
+            me=me, stored=replay.stored, draw=entropy.below, now_ms=clock.monotonic_ms(), settings=settings
+        )
+        self._alarm: tuple[float, Timer] | None = None
+        self._writes: deque[Write] = deque()
+        """Writes that are not executed yet: the disk is busy with a vote, or had no room."""
+        self._unsynced: deque[Write] = deque()
+        """Executed writes whose sync has not ended."""
+        self._is_saving = False
+        self._sync_in_flight = False
+        self._committed: deque[tuple[LogEntry, ...]] = deque()
+        self._is_handing_over = False
+        self._active: Leadership | None = None
+        self.on_committed: Callable[[tuple[LogEntry, ...]], None] = lambda entries: None
+        """Called with committed entries, in order, each exactly once."""
+        self.on_activity_changed: Callable[[], None] = lambda: None
+        """Called when `is_active` has changed, after the entries that it depends on were handed over."""
+        self.on_offline: Callable[[str], None] = lambda reason: None
+        self.on_no_room: Callable[[], None] = lambda: None
+        """Called when the metadata directory is full."""
+        self.offline: str | None = None
+        """Reason why this replica has stopped until the next start, or None."""
+
+    def start(self) -> None:
+        """Take part in the quorum; a single voter elects itself without delay."""
+        self._step(DeadlinePassed())
+
+    # State
+
+    @property
+    def me(self) -> ReplicaKey:
+        return self._machine.state.me
+
+    @property
+    def term(self) -> Term:
+        return self._machine.state.term
+
+    @property
+    def voters(self) -> Voters:
+        return self._machine.state.voters
+
+    @property
+    def leader(self) -> NodeId | None:
+        """The node of the leader that this replica knows, which may have been replaced since."""
+        leader = self._machine.state.leader
+        return None if leader is None else leader.node_id
+
+    @property
+    def is_active(self) -> bool:
+        """True while this replica leads and has applied everything that earlier leaders committed."""
+        return self._active is not None
+
+    @property
+    def is_electing_itself(self) -> bool:
+        """True if this replica needs no other one to become active."""
+        return self.offline is None and (self.voters == (self.me,) or self._machine.leadership is not None)
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the next entry."""
+        return self._machine.state.log.last_index
+
+    @property
+    def applied_offset(self) -> int:
+        """The offset up to which committed entries were handed over."""
+        return self._machine.state.applied_index
+
+    # Events
+
+    def deliver(self, message: Message) -> None:
+        """Take a message of another replica."""
+        self._step(Received(message=message))
+
+    def append(self, payload: bytes) -> int:
+        """Append a payload as one entry and return the offset after it.
+
+        Raises AppendRefused or an OSError; in both cases nothing has been appended.
+        """
+        leadership = self._machine.leadership
+        if leadership is None or self.offline is not None:
+            raise AppendRefused(RequestRefusal.NOT_LEADER)
+        refusal = leadership.proposal_refusal((payload,))
+        if refusal is None and self._writes:
+            refusal = RequestRefusal.OVERLOADED  # an earlier entry waits for room on the disk
+        if refusal is not None:
+            raise AppendRefused(refusal)
+        entry = LogEntry(term=self.term, index=Index(self.end_offset + 1), payload=payload)
+        self._append_to_log((entry,))
+        self._step(Propose(ticket=None, payloads=(payload,)))
+        assert self.end_offset >= entry.index, "the machine must take what it did not refuse"
+        return entry.index
+
+    def _step(self, event: Event) -> None:
+        if self.offline is not None:
+            return
+        self._execute(self._machine.step(event, self._clock.monotonic_ms()))
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        deadline_ms = self._machine.next_deadline_ms()
+        if deadline_ms == float("inf") or (self._alarm is not None and self._alarm[0] <= deadline_ms):
+            return  # an early alarm is set again when it rings
+        if self._alarm is not None:
+            self._timers.cancel(self._alarm[1])
+        self._alarm = deadline_ms, self._timers.at(deadline_ms, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        if self._machine.next_deadline_ms() <= self._clock.monotonic_ms():
+            self._step(DeadlinePassed())
+        elif self.offline is None:
+            self._set_alarm()
+
+    # Effects
+
+    def _execute(self, effects: Effects) -> None:
+        if effects.write is not None:
+            self._writes.append(effects.write)
+            self._execute_writes()
+        for message in effects.send:
+            self._send(message)
+        if effects.committed:
+            self._committed.append(effects.committed)
+        self._hand_over()
+        for outcome in effects.outcomes:
+            if callable(outcome.ticket):
+                outcome.ticket(outcome)
+
+    def _hand_over(self) -> None:
+        """Pass committed entries on in order, also if a receiver causes the next step."""
+        if self._is_handing_over:
+            return
+        self._is_handing_over = True
+        failures: list[Exception] = []
+        while self._committed:
+            try:
+                self.on_committed(self._committed.popleft())
+            except Exception as error:  # the entries after these must be handed over too
+                failures.append(error)
+        self._is_handing_over = False
+        self._note_activity()
+        raise_failures(failures)
+
+    def _note_activity(self) -> None:
+        leadership = self._machine.leadership
+        active = leadership if leadership is not None and leadership.is_committed else None
+        if active is not self._active:
+            self._active = active
+            self.on_activity_changed()
+
+    # Writes
+
+    def _execute_writes(self) -> None:
+        """Execute writes in their order, as far as the disk allows."""
+        while self._writes and not self._is_saving and self.offline is None:
+            write = self._writes[0]
+            if write.hard_state is not None:
+                self._save_hard_state(write)
+                return
+            try:
+                self._change_log(write)
+            except OSError as error:
+                self._write_failed(error)
+                return
+            self._unsynced.append(self._writes.popleft())
+        self._sync()
+
+    def _save_hard_state(self, write: Write) -> None:
+        """Make the term and the vote durable before the rest of the write, and before all later ones."""
+        assert write.hard_state is not None
+
+        def saved(_result: object, error: BaseException | None) -> None:
+            self._is_saving = False
+            if error is None:
+                self._writes[0] = replace(write, hard_state=None)
+                self._execute_writes()
+            elif isinstance(error, OSError) and not is_transient(error):
+                self.stop(f"the vote of this node could not be synced to disk; restart the broker: {error}")
+            else:
+                self._write_failed(error)
+
+        self._is_saving = True
+        work = self.log.save_work(write.hard_state, saved)
+        self._spawner.submit(work.run, work.done, Lane.METADATA)
+
+    def _change_log(self, write: Write) -> None:
+        if write.truncate_from is not None:
+            self.log.truncate_to(write.truncate_from - 1)
+        self._append_to_log(tuple(entry for entry in write.append if entry.index > self.log.end_offset))
+
+    def _append_to_log(self, entries: tuple[LogEntry, ...]) -> None:
+        """Append all entries or none: after an OSError the log is as it was before."""
+        before = self.log.end_offset
+        try:
+            self.log.append(entries, self._clock.wall_ms())
+        except OSError as error:
+            self._notice(f"metadata cannot be written: {error}")
+            if self.log.failed or self.log.end_offset != before:  # otherwise the log has undone the append
+                self._reopen(before)
+            if is_full(error):
+                self.on_no_room()
+            raise
+
+    def _reopen(self, end_offset: int) -> None:
+        try:
+            self.log.reopen(end_offset=end_offset, wall_ms=self._clock.wall_ms())
+        except (OSError, MetadataDamaged) as error:
+            self.stop(str(error))
+
+    def _write_failed(self, error: BaseException) -> None:
+        """Try again later: the writes wait, and the machine takes no more requests than they allow."""
+        if self.offline is None:
+            self._notice(f"the metadata quorum waits for the disk: {error}")
+            self._timers.after(DISK_RETRY_MS, self._execute_writes)
+
+    # Syncs
+
+    def _sync(self) -> None:
+        """Run one sync at a time; writes executed meanwhile share the next one."""
+        if self._sync_in_flight or not self._unsynced or self.offline is not None:
+            return
+        self._sync_in_flight = True
+        number = self._unsynced[-1].number
+        work = self.log.sync_work()
+        if work is None and not self.log.is_synced:
+            self._sync_later()
+            return
+
+        def completed(result: object, error: BaseException | None) -> None:
+            try:
+                if work is not None:
+                    work.done(result, error)
+                if isinstance(result, PartialFlush) and is_full(result.error):
+                    self.on_no_room()
+            except Exception:
+                self._sync_later()  # otherwise nothing would ever be committed
+                raise
+            if isinstance(error, OSError):
+                self._sync_in_flight = False
+                self.stop(f"metadata could not be synced to disk; restart the broker: {error}")
+            elif isinstance(result, PartialFlush) and not result.durable:
+                self._sync_later()
+            else:
+                self._sync_in_flight = False
+                if error is not None:  # the disk is not at fault; opening the log syncs everything in it
+                    self._notice(f"a sync of metadata was not done and is repeated: {error}")
+                    self._reopen(self.log.end_offset)
+                self._synced(number)
+
+        self._spawner.submit(_nothing if work is None else work.run, completed, Lane.METADATA)
+
+    def _sync_later(self) -> None:
+        """Wait for resources that a sync needs, unless the log failed because of their lack."""
+        if self.log.failed:
+            self._sync_in_flight = False
+            self.stop("the metadata log failed while a sync was prepared")
+            return
+
+        def again() -> None:
+            self._sync_in_flight = False
+            self._sync()
+
+        self._timers.after(DISK_RETRY_MS, again)
+
+    def _synced(self, number: int) -> None:
+        if self.offline is not None:
+            return
+        while self._unsynced and self._unsynced[0].number <= number:
+            for message in self._unsynced.popleft().then_send:
+                self._send(message)
+        try:
+            self._step(Synced(number=number))
+        finally:
+            self._sync()
+
+    def stop(self, reason: str) -> None:
+        """Stop for good, for example because the disk failed: nothing that was not synced may be acknowledged ("Power
+        loss" in docs/guarantees.md). Other replicas notice the silence.
+        """
+        if self.offline is None:
+            self.offline = reason
+            self._active = None
+            self._notice(reason)
+            self.on_offline(reason)
+
+    # Snapshots
+
+    def term_at(self, offset: int) -> Term:
+        """Return the term of the entry before `offset`, which is not below the newest snapshot."""
+        term = self._machine.state.log.term_at(Index(offset))
+        assert term is not None, "the machine keeps every entry above its snapshot"
+        return term
+
+    def voters_at(self, offset: int) -> Voters:
+        """Return the voter set of the entries below `offset`."""
+        return self._machine.state.log.voters_at(Index(offset))
+
+    def snapshot_taken(self, end_offset: int) -> None:
+        """Forget entries that a durable snapshot contains."""
+        self._step(SnapshotTaken(index=Index(end_offset)))
