@@ -6,12 +6,13 @@ from headrace.core.raft.entries import EntryKind
 from headrace.core.raft.leadership import Leadership
 from headrace.core.raft.outbox import Outbox
 from headrace.core.raft.reads import PendingReads
-from headrace.sim.machines.raft_run import NO_CRASH, run_raft_seed
+from headrace.sim.results import NO_CRASH
+from headrace.sim.run import run_seed
 
 
 def is_noticed(seed):
     """Return whether a broken invariant is seen. A crash does not count: a patch that no longer fits crashes too."""
-    result = run_raft_seed(seed)
+    result = run_seed(seed, scenario="machines")
     return not result.ok and not result.violation.startswith(NO_CRASH)
 
 

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
-from headrace.sim.machines.raft_run import run_raft_seed
+from headrace.sim.machines.raft_cluster import READ_ANSWERED
+from headrace.sim.machines.raft_nemesis import MET
+from headrace.sim.report import failure_text
+from headrace.sim.run import run_seed
 from tests.raft.known_bad import KNOWN_BAD, is_noticed
 from tests.sim.conftest import virtual_world_only  # noqa: F401 - a fixture
 
@@ -18,22 +21,6 @@ pytestmark = pytest.mark.slow
 ROOT = pathlib.Path(__file__).parents[2]
 SEEDS_OF_THREE = range(200)
 SEEDS_OF_FIVE = range(60)
-MET = [
-    "crash",
-    "folder lost",
-    "links cut",
-    "message cut off",
-    "message duplicated",
-    "message lost",
-    "message reordered",
-    "pause",
-    "power lost everywhere",
-    "snapshot installed",
-    "snapshot taken",
-    "unsynced write lost",
-    "voter set changed",
-    "write torn",
-]
 SEEDS_TO_NOTICE_MAX = 200
 
 
@@ -42,33 +29,33 @@ SEEDS_TO_NOTICE_MAX = 200
 def test_invariants_hold_under_faults(voters, seeds):
     met: Counter[Any] = Counter()
     for seed in seeds:
-        result = run_raft_seed(seed, voters=voters)
-        assert result.ok, f"{result.last_line} (voters={voters})\n" + "\n".join(result.tail)
-        assert result.acknowledged
-        assert result.reads
+        result = run_seed(seed, scenario="machines", brokers=voters)
+        assert result.ok, failure_text(result)
+        assert result.progress
+        assert result.met[READ_ANSWERED]
         met.update(fault for fault, times in result.met.items() if times)
     assert not [fault for fault in MET if not met[fault]]
 
 
 @pytest.mark.usefixtures("virtual_world_only")
 def test_a_seed_repeats_its_trace():
-    hashes = [run_raft_seed(seed).trace_hash for seed in range(5)]
-    assert hashes == [run_raft_seed(seed).trace_hash for seed in range(5)]
+    hashes = [run_seed(seed, scenario="machines").trace_hash for seed in range(5)]
+    assert hashes == [run_seed(seed, scenario="machines").trace_hash for seed in range(5)]
     assert len({*hashes}) == len(hashes)
 
 
 def test_the_trace_does_not_depend_on_the_hash_seed_of_the_interpreter():
-    script = "from headrace.sim.machines.raft_run import run_raft_seed; print(run_raft_seed(3).last_line)"
+    command = [sys.executable, "-m", "headrace", "sim", "--seed", "3", "--level", "machines"]
     for hash_seed in ("1", "2"):
         answer = subprocess.run(
-            [sys.executable, "-c", script],
+            command,
             capture_output=True,
             text=True,
             check=True,
             cwd=ROOT,
             env=os.environ | {"PYTHONHASHSEED": hash_seed},
         )
-        assert answer.stdout.strip() == run_raft_seed(3).last_line
+        assert answer.stdout.splitlines()[-1] == run_seed(3, scenario="machines").last_line
 
 
 @pytest.mark.usefixtures("virtual_world_only")

@@ -37,7 +37,7 @@ from headrace.log.transaction_index import TransactionIndex
 from headrace.log.walk import BatchWalk
 from headrace.model.errors import ErrorCode
 from headrace.sim.disk import VirtualDisk
-from headrace.sim.operator import NO_CRASH
+from headrace.sim.results import NO_CRASH
 from headrace.sim.run import run_seed
 from headrace.wire.records.header import BASE_OFFSET, CRC
 

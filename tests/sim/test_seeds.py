@@ -7,14 +7,14 @@ import tomllib
 import pytest
 
 from headrace.sim.report import SeedsReport, failure_text
-from headrace.sim.run import SCENARIOS, run_seed
+from headrace.sim.run import SCENARIOS, SINGLE_SCENARIOS, run_seed
 from headrace.sim.scenarios.scenario import UNSYNCED
 
 pytestmark = pytest.mark.slow
 
 SEEDS = 300
 SEEDS_PER_TEST = 30
-OTHER_PLAYS = [scenario for scenario in SCENARIOS if scenario != "log"]
+OTHER_PLAYS = [scenario.name for scenario in SINGLE_SCENARIOS if scenario.name != "log"]
 SYNCED_BY_COMMITS = {"batch-commits"}
 """Plays whose promises hold after a power cut, even where the topics sync nothing before they answer."""
 REGRESSIONS = tomllib.loads((pathlib.Path(__file__).parent / "regressions.toml").read_text())["seed"]

@@ -14,14 +14,16 @@ from headrace.cli.main import cli
 from headrace.sim.checkers.history import PartitionHistory
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.nemesis import MET
+from headrace.sim.node_run import FRAME_CUT
 from headrace.sim.report import SEEDS_TO_JUDGE_MIN, SeedsReport
-from headrace.sim.run import SCENARIOS, SeedResult, run_seed
+from headrace.sim.results import SeedResult
+from headrace.sim.run import SINGLE_SCENARIOS, run_seed
 from headrace.sim.scenarios.log import LogScenario
 from tests.sim.known_bad import serve_above_the_high_watermark
 
 ROOT = pathlib.Path(__file__).parents[2]
 SHORT_MINUTES = 0.3
-DEEDS_MIN = SCENARIOS["log"].progress_min
+DEEDS_MIN = LogScenario.progress_min
 
 
 @pytest.mark.usefixtures("virtual_world_only")
@@ -31,7 +33,7 @@ def test_the_same_seed_gives_the_same_trace_and_another_seed_another():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", [scenario.name for scenario in SINGLE_SCENARIOS])
 def test_the_trace_does_not_depend_on_the_hash_seed_of_the_interpreter(scenario):
     options = ["--seed", "0x3", "--scenario", scenario, "--minutes", str(SHORT_MINUTES)]
     command = [sys.executable, "-m", "headrace", "sim", *options]
@@ -94,8 +96,25 @@ def test_many_seeds_end_with_a_table_of_the_faults_they_met():
     assert answer.output.splitlines()[-1].startswith("2 seeds, 0 failed, 2 too easy to count: 0.2 virtual minutes")
 
 
+def test_a_run_of_machines_says_the_command_that_repeats_it():
+    answer = CliRunner().invoke(cli, ["sim", "--seed", "5", "--level", "machines", "--brokers", "5", "--json"])
+    assert answer.exit_code == 0
+    told = json.loads(answer.output)
+    assert (told["scenario"], told["brokers"], told["ok"]) == ("machines", 5, True)
+    assert told["again"] == "headrace sim --seed 5 --level machines --brokers 5 --minutes 0.12 --trace"
+
+
 @pytest.mark.parametrize(
-    "arguments", [["--seed", "x"], ["--seeds", "5"], ["--seeds", "5..4"], ["--seed", "1", "--seeds", "1..2"]]
+    "arguments",
+    [
+        ["--seed", "x"],
+        ["--seeds", "5"],
+        ["--seeds", "5..4"],
+        ["--seed", "1", "--seeds", "1..2"],
+        ["--brokers", "0"],
+        ["--brokers", "3", "--scenario", "groups"],
+        ["--level", "machines", "--scenario", "groups"],
+    ],
 )
 def test_what_is_no_seed_is_refused(arguments):
     assert CliRunner().invoke(cli, ["sim", *arguments]).exit_code == 2
@@ -104,6 +123,7 @@ def test_what_is_no_seed_is_refused(arguments):
 def result(seed, *, progress=DEEDS_MIN, restarts=2, met=()):
     return SeedResult(
         seed=seed,
+        scenario=LogScenario,
         minutes=1.0,
         trace_hash="",
         events=0,
@@ -111,12 +131,12 @@ def result(seed, *, progress=DEEDS_MIN, restarts=2, met=()):
         progress=progress,
         restarts=restarts,
         met={fault: int(fault in met) for fault in MET},
-        must_meet=LogScenario().must_meet(),
+        must_meet=(FRAME_CUT, *LogScenario().must_meet()),
     )
 
 
 def test_a_seed_counts_only_if_enough_happened():
-    hard = ("unsynced page torn", "frame cut in the middle")
+    hard = ("unsynced page torn", FRAME_CUT)
     assert result(1, met=hard).counts
     assert not result(1, met=hard, progress=DEEDS_MIN - 1).counts
     assert not result(1, met=hard, restarts=1).counts

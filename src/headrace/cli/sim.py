@@ -1,9 +1,9 @@
-"""`headrace sim`: run a broker in a simulated environment with faults and check its guarantees."""
+"""`headrace sim`: run brokers in a simulated environment with faults and check their guarantees."""
 
 import multiprocessing
 import os
 import signal
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -16,11 +16,15 @@ from headrace.cli.options import json_option
 from headrace.cli.termination import TERMINATION_SIGNALS, end_in_order, held_back
 from headrace.operations.amounts import count_text
 from headrace.sim.report import MET_PERCENT_MIN, SeedsReport, failure_text
-from headrace.sim.run import MINUTES, SCENARIOS, SeedResult, run_seed
+from headrace.sim.results import SeedResult
+from headrace.sim.run import NODE_SCENARIOS, run_seed
 
 SEEDS_PER_TASK = 4
 RANGE_SIGN = ".."
 TOO_EASY = "too few events occurred for it to count"
+NODES, MACHINES = "nodes", "machines"
+SINGLE, CLUSTER = "log", "cluster"
+BROKERS_MAX = 9
 
 
 def _number(text: str) -> int:
@@ -48,12 +52,22 @@ def _seeds(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
 @click.option("--seeds", callback=_seeds, metavar=f"A{RANGE_SIGN}B", help="Run all seeds from A to B.")
 @click.option(
     "--scenario",
-    type=click.Choice(tuple(SCENARIOS)),
-    default="log",
-    show_default=True,
-    help="Scenario: the actions of the clients and the checks.",
+    type=click.Choice([scenario.name for scenario in NODE_SCENARIOS]),
+    help=f"Scenario: the actions of the clients and the checks. [default: {SINGLE}; {CLUSTER} with several brokers]",
 )
-@click.option("--minutes", default=MINUTES, show_default=True, type=click.FloatRange(min=0.01), help="Virtual minutes.")
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, BROKERS_MAX),
+    help="Number of brokers. [default: 1; 3 in a cluster and at the level of machines]",
+)
+@click.option(
+    "--level",
+    type=click.Choice((NODES, MACHINES)),
+    default=NODES,
+    show_default=True,
+    help="Whole brokers, or only their state machines: thousands of seeds per minute.",
+)
+@click.option("--minutes", type=click.FloatRange(min=0.01), help="Virtual minutes. [default: 1; 0.12 for machines]")
 @click.option("--trace", is_flag=True, help="Print every event.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Parallel runs with --seeds. [default: the number of CPUs]")
 @json_option
@@ -62,13 +76,15 @@ def command(
     ctx: click.Context,
     seed: int | None,
     seeds: Sequence[int] | None,
-    scenario: str,
-    minutes: float,
+    scenario: str | None,
+    brokers: int | None,
+    level: str,
+    minutes: float | None,
     trace: bool,
     jobs: int | None,
     as_json: bool,
 ) -> None:
-    """Simulate a broker with faults and check its guarantees.
+    """Simulate one broker or several with faults and check their guarantees.
 
     The seed determines everything: configs, clients and faults. The same seed gives the same trace, so every failure
     can be reproduced. Exits with 1 if a guarantee is violated.
@@ -76,8 +92,9 @@ def command(
     end_in_order(ctx)
     if seed is not None and seeds is not None:
         raise click.UsageError("give --seed or --seeds, not both")
+    run = partial(run_seed, scenario=_chosen(scenario, brokers, level), brokers=brokers, minutes=minutes)
     if seeds is None:
-        result = run_seed(seed or 0, scenario=scenario, minutes=minutes, show=click.echo if trace else None)
+        result = run(seed or 0, show=click.echo if trace else None)
         _show_one(result, as_json=as_json)
         if not result.ok:
             ctx.exit(EXIT_FAILED)
@@ -85,7 +102,7 @@ def command(
     if trace:
         raise click.UsageError("--trace shows one seed: use it with --seed")
     results = []
-    running = _run(seeds, scenario=scenario, minutes=minutes, jobs=jobs or os.cpu_count() or 1)
+    running = _run_all(run, seeds, jobs=jobs or os.cpu_count() or 1)
     with closing(running), progress("seeds", total=len(seeds)) as advance:
         for result in running:
             results.append(result)
@@ -96,12 +113,24 @@ def command(
         ctx.exit(EXIT_FAILED)
 
 
-def _run(seeds: Sequence[int], *, scenario: str, minutes: float, jobs: int) -> Generator[SeedResult, None, None]:
+def _chosen(scenario: str | None, brokers: int | None, level: str) -> str:
+    """Return the scenario of the run, which the other options may imply."""
+    if level == MACHINES:
+        if scenario is not None:
+            raise click.UsageError("--scenario chooses a scenario of whole brokers: leave it out with --level machines")
+        return MACHINES
+    is_cluster = brokers is not None and brokers > 1
+    if is_cluster and scenario not in (None, CLUSTER):
+        raise click.UsageError(f"the scenario {scenario} has one broker: leave out --scenario or --brokers")
+    return scenario or (CLUSTER if is_cluster else SINGLE)
+
+
+def _run_all(run: Callable[[int], SeedResult], seeds: Sequence[int], *, jobs: int) -> Generator[SeedResult, None, None]:
     pool = ProcessPoolExecutor(max_workers=jobs, initializer=_end_when_told)
     try:
         # Ctrl-C reaches all processes of a terminal: workers ignore it from the start and leave it to the parent.
         with held_back((signal.SIGINT, *TERMINATION_SIGNALS)):
-            results = pool.map(partial(run_seed, scenario=scenario, minutes=minutes), seeds, chunksize=SEEDS_PER_TASK)
+            results = pool.map(run, seeds, chunksize=SEEDS_PER_TASK)
         yield from results
     except BaseException:
         for worker in multiprocessing.active_children():  # their results are no longer needed
@@ -125,7 +154,7 @@ def _show_one(result: SeedResult, *, as_json: bool) -> None:
     else:
         click.echo(
             f"{result.steps} turns, {result.events} events, {count_text(result.restarts, 'start')}, "
-            f"{result.progress} {SCENARIOS[result.scenario].progress_unit}"
+            f"{result.progress} {result.scenario.progress_unit}"
         )
         if result.met:
             click.echo("met: " + ", ".join(f"{fault} {times}" for fault, times in sorted(result.met.items())))
@@ -158,7 +187,7 @@ def _show_many(report: SeedsReport, *, as_json: bool) -> None:
 
 
 def _deeds_text(report: SeedsReport) -> str:
-    return f"{report.progress} {SCENARIOS[report.results[0].scenario].progress_unit}"
+    return f"{report.progress} {report.results[0].scenario.progress_unit}"
 
 
 def _fields(result: SeedResult) -> dict[str, object]:
@@ -172,7 +201,8 @@ def _fields(result: SeedResult) -> dict[str, object]:
         "turns": result.steps,
         "events": result.events,
         "starts": result.restarts,
-        "scenario": result.scenario,
+        "scenario": result.scenario.name,
+        "brokers": result.brokers,
         "progress": result.progress,
         "met": dict(sorted(result.met.items())),
         "tail": list(result.tail),

@@ -5,7 +5,7 @@ and a quarter of the runs have only few.
 """
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from headrace.sim.context import RunContext
@@ -29,7 +29,7 @@ MANDATORY_CUT_SHARE = (2, 7)
 METADATA_LOST = "metadata directory lost"
 
 
-class _Rate(NamedTuple):
+class Rate(NamedTuple):
     """The mean time between two strikes, drawn from this range."""
 
     shortest_ms: int
@@ -37,22 +37,22 @@ class _Rate(NamedTuple):
 
 
 STRIKES = {
-    "kill": _Rate(6_000, 25_000),
-    "power": _Rate(6_000, 25_000),
-    "stop": _Rate(8_000, 30_000),
-    "reset": _Rate(800, 8_000),
-    "stall": _Rate(1_500, 10_000),
-    "slow reader": _Rate(2_000, 10_000),
-    "half-close": _Rate(2_000, 12_000),
-    "accept": _Rate(4_000, 20_000),
-    "hostile": _Rate(500, 5_000),
-    "EIO on write_vector": _Rate(15_000, 40_000),
-    "EIO on data_sync": _Rate(15_000, 40_000),
-    "EIO on rename": _Rate(15_000, 40_000),
-    "disk full": _Rate(15_000, 40_000),
-    "jump": _Rate(4_000, 20_000),
-    "drift": _Rate(6_000, 25_000),
-    "pause": _Rate(10_000, 40_000),
+    "kill": Rate(6_000, 25_000),
+    "power": Rate(6_000, 25_000),
+    "stop": Rate(8_000, 30_000),
+    "reset": Rate(800, 8_000),
+    "stall": Rate(1_500, 10_000),
+    "slow reader": Rate(2_000, 10_000),
+    "half-close": Rate(2_000, 12_000),
+    "accept": Rate(4_000, 20_000),
+    "hostile": Rate(500, 5_000),
+    "EIO on write_vector": Rate(15_000, 40_000),
+    "EIO on data_sync": Rate(15_000, 40_000),
+    "EIO on rename": Rate(15_000, 40_000),
+    "disk full": Rate(15_000, 40_000),
+    "jump": Rate(4_000, 20_000),
+    "drift": Rate(6_000, 25_000),
+    "pause": Rate(10_000, 40_000),
 }
 HABITS = ("short write", "cold read", "slices", "delays", "losses", "cut starts")
 """Faults that do not strike at moments but apply throughout a run, at a rate."""
@@ -92,6 +92,24 @@ MET = (
 """Every fault that a report counts."""
 
 
+def draw_rates(
+    entropy: SeededEntropy, strikes: Mapping[str, Rate], habits: Sequence[str], *, always: Sequence[str] = ()
+) -> tuple[dict[str, float], dict[str, int]]:
+    """Draw the strikes of a run with the mean time between two of each, and its habits with their "one in" rates."""
+    percent = PRESENT_PERCENT_WHEN_CALM if entropy.one_in(CALM_ONE_IN) else PRESENT_PERCENT
+    rates: dict[str, float] = {}
+    for name, rate in strikes.items():
+        present, place = entropy.below(100) < percent, entropy.below(1_000) / 1_000
+        if present:
+            rates[name] = rate.shortest_ms * (rate.longest_ms / rate.shortest_ms) ** place
+    one_in: dict[str, int] = {}
+    for name in habits:
+        present, rarity = entropy.below(100) < percent, 4 + entropy.below(30)
+        if present or name in always:
+            one_in[name] = rarity
+    return rates, one_in
+
+
 class Nemesis:
     def __init__(
         self,
@@ -120,25 +138,13 @@ class Nemesis:
         self._schedule = Schedule(context.world.time)
         self._faults = MachineFaults(context, operator, entropy, self._schedule, with_power_cuts=with_power_cuts)
         self._healed = False
-        self._rates: dict[str, float] = {}
-        self._habits: dict[str, int] = {}
         self._losses_factor = losses_factor
-        self._draw_swarm(entropy.branch("swarm"), habits)
+        self._rates, self._habits = draw_rates(entropy.branch("swarm"), STRIKES, HABITS, always=habits)
+        for name in self._rates:
+            self._plan_strike(name)
         self._plan_mandatory_cut(duration_ms)
         operator.before_start = self._before_start
         self._apply_habits()
-
-    def _draw_swarm(self, entropy: SeededEntropy, habits: Sequence[str]) -> None:
-        percent = PRESENT_PERCENT_WHEN_CALM if entropy.one_in(CALM_ONE_IN) else PRESENT_PERCENT
-        for name, rate in STRIKES.items():
-            present, place = entropy.below(100) < percent, entropy.below(1_000) / 1_000
-            if present:
-                self._rates[name] = rate.shortest_ms * (rate.longest_ms / rate.shortest_ms) ** place
-                self._plan_strike(name)
-        for name in HABITS:
-            present, one_in = entropy.below(100) < percent, 4 + entropy.below(30)
-            if present or name in habits:
-                self._habits[name] = one_in
 
     def _plan_mandatory_cut(self, duration_ms: float) -> None:
         earliest, latest = (duration_ms * tenths / 10 for tenths in MANDATORY_CUT_SHARE)

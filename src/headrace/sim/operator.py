@@ -7,6 +7,7 @@ from headrace.sim.checkers.turns import TurnInvariants
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.context import RunContext
 from headrace.sim.entropy import SeededEntropy
+from headrace.sim.results import NO_CRASH
 
 DOWN_MS_MAX = 1_500
 START_MS_MAX = 30_000
@@ -16,7 +17,6 @@ excuse.
 STARTS_REFUSED_MAX = 40
 
 NO_HAND_WORK = "a restart needs no manual work"
-NO_CRASH = "the node does not crash"
 
 
 class Operator:

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headrace.sim.nemesis import MET
-from headrace.sim.run import SCENARIOS, SeedResult
-from headrace.sim.scenarios.scenario import Scenario
+from headrace.sim.facts import ScenarioFacts
+from headrace.sim.results import SeedResult
 
 MET_PERCENT_MIN = 5
 """A fault that fewer seeds meet is not tested, whatever the runs show."""
@@ -13,10 +12,10 @@ SEEDS_TO_JUDGE_MIN = 30
 """With fewer seeds the shares prove nothing."""
 
 
-def faults_of(scenarios: Sequence[type[Scenario]]) -> list[str]:
+def faults_of(scenarios: Sequence[type[ScenarioFacts]]) -> list[str]:
     """Return all faults that these scenarios can meet."""
-    met = dict.fromkeys((*MET, *(fault for scenario in scenarios for fault in scenario.met)))
-    return [fault for fault in met if any(fault not in scenario.unmet for scenario in scenarios)]
+    common = [fault for scenario in scenarios for fault in scenario.common_faults if fault not in scenario.unmet]
+    return list(dict.fromkeys((*common, *(fault for scenario in scenarios for fault in scenario.met))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +45,8 @@ class SeedsReport:
         return sum(result.minutes for result in self.results)
 
     @property
-    def scenarios(self) -> list[type[Scenario]]:
-        return [SCENARIOS[name] for name in dict.fromkeys(result.scenario for result in self.results)]
+    def scenarios(self) -> list[type[ScenarioFacts]]:
+        return list(dict.fromkeys(result.scenario for result in self.results))
 
     def met(self) -> dict[str, int]:
         """Return the number of seeds that met each fault."""

@@ -1,218 +1,92 @@
-"""One run of the simulator: from a seed to a trace hash, or to the promise that was broken.
+"""Run one seed of any scenario: the entry of `headrace sim`, of the tests and of the long campaigns."""
 
-The seed draws the settings, the topics, the clients and the faults. Under faults the clients work for the given time;
-then everything is healed, all clients must make progress, and the result is compared with the promises.
-"""
-
-import traceback
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from typing import Protocol
 
-from headrace.sim.checkers.violation import Violation
-from headrace.sim.context import RunContext
-from headrace.sim.nemesis import Nemesis
-from headrace.sim.node import VirtualNode
-from headrace.sim.operator import NO_CRASH, Operator
+from headrace.sim.cluster.run import ClusterRun, ClusterScenario
+from headrace.sim.facts import ScenarioFacts
+from headrace.sim.machines.raft_run import MachinesScenario, RaftRun
+from headrace.sim.node_run import SimulationRun
+from headrace.sim.results import TAIL_LINES, SeedResult, violation_of
 from headrace.sim.scenarios.batch_commits import BatchCommitsScenario
 from headrace.sim.scenarios.compaction import CompactionScenario
 from headrace.sim.scenarios.groups import GroupsScenario
 from headrace.sim.scenarios.log import LogScenario
 from headrace.sim.scenarios.scenario import Scenario
 from headrace.sim.scenarios.transactions import TransactionsScenario
-from headrace.sim.workloads.canary import Canary
-from headrace.sim.world import RunTooLong, World
+from headrace.sim.trace import Trace
 
-SCENARIOS: dict[str, type[Scenario]] = {
-    scenario.name: scenario
-    for scenario in (LogScenario, GroupsScenario, TransactionsScenario, BatchCommitsScenario, CompactionScenario)
-}
 MINUTE_MS = 60_000
-MINUTES = 1.0
-STEP_MS_MAX = 80
-"""Turns of a run are rarer than real ones, so that minutes of timers, pauses and retention need few of them."""
-PROGRESS_MS_MAX = 30_000
-TAIL_LINES = 50
+SINGLE_SCENARIOS: tuple[type[Scenario], ...] = (
+    LogScenario,
+    GroupsScenario,
+    TransactionsScenario,
+    BatchCommitsScenario,
+    CompactionScenario,
+)
+"""Scenarios of one broker."""
+NODE_SCENARIOS: tuple[type[ScenarioFacts], ...] = (*SINGLE_SCENARIOS, ClusterScenario)
+"""Scenarios of whole brokers."""
+ALL_SCENARIOS: tuple[type[ScenarioFacts], ...] = (*NODE_SCENARIOS, MachinesScenario)
+SCENARIOS = {scenario.name: scenario for scenario in ALL_SCENARIOS}
 
-PROGRESS = "once everything is healed, every client makes progress within 30 s"
 
+class SeedRun(Protocol):
+    """A run of one seed."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeedResult:
-    seed: int
-    scenario: str = LogScenario.name
-    minutes: float
-    trace_hash: str
-    events: int
-    steps: int
-    progress: int
-    restarts: int
-    met: Counter[str] = field(default_factory=Counter)
-    must_meet: tuple[str, ...]
-    """Faults and events that its scenario requires of a run that counts."""
-    violation: str = ""
-    """The promise that was broken and how, or nothing."""
-    tail: tuple[str, ...] = ()
-    """The last events of a failed run."""
+    def carry_out(self) -> None: ...
 
     @property
-    def ok(self) -> bool:
-        return not self.violation
+    def trace(self) -> Trace: ...
 
     @property
-    def counts(self) -> bool:
-        """Return whether the run was hard enough to prove anything."""
-        needed = ("frame cut in the middle", *self.must_meet)
-        enough = self.progress >= SCENARIOS[self.scenario].progress_min
-        return self.restarts > 1 and all(self.met[fault] for fault in needed) and enough
+    def steps(self) -> int: ...
 
     @property
-    def last_line(self) -> str:
-        outcome = f"FAILED invariant: {self.violation}" if self.violation else "ok"
-        return f"seed {self.seed} trace {self.trace_hash} {outcome}"
+    def progress(self) -> int: ...
 
     @property
-    def command(self) -> str:
-        scenario = "" if self.scenario == LogScenario.name else f" --scenario {self.scenario}"
-        return f"headrace sim --seed {self.seed}{scenario} --minutes {self.minutes:g} --trace"
+    def restarts(self) -> int: ...
+
+    def must_meet(self) -> tuple[str, ...]: ...
 
 
 def run_seed(
     seed: int,
     *,
     scenario: str = LogScenario.name,
-    minutes: float = MINUTES,
+    brokers: int | None = None,
+    minutes: float | None = None,
     show: Callable[[str], object] | None = None,
 ) -> SeedResult:
     """Run one seed; `show` gets every event as it happens."""
-    run = SimulationRun(seed, SCENARIOS[scenario](), duration_ms=minutes * MINUTE_MS)
-    run.world.trace.show = show
-    violation = ""
-    try:
-        run.carry_out()
-    except (Violation, RunTooLong) as broken:
-        violation = str(broken).partition("\n")[0]
-    except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        name = place.filename.rpartition("/headrace/")[2]
-        violation = f"{NO_CRASH}: {type(error).__name__}: {error} in {place.name}, {name}:{place.lineno}"
+    facts = SCENARIOS[scenario]
+    minutes = facts.minutes if minutes is None else minutes
+    brokers = facts.brokers if brokers is None else brokers
+    run = _new_run(facts, seed, brokers=brokers, duration_ms=minutes * MINUTE_MS)
+    run.trace.show = show
+    violation = violation_of(run.carry_out)
     return SeedResult(
         seed=seed,
-        scenario=scenario,
+        scenario=facts,
+        brokers=brokers,
         minutes=minutes,
-        trace_hash=run.world.trace.hash,
-        events=run.world.trace.events,
-        steps=run.world.steps,
-        progress=run.scenario.progress(run.context),
-        restarts=run.operator.restarts,
-        met=run.world.trace.met,
-        must_meet=run.scenario.must_meet(),
+        trace_hash=run.trace.hash,
+        events=run.trace.events,
+        steps=run.steps,
+        progress=run.progress,
+        restarts=run.restarts,
+        met=run.trace.met,
+        must_meet=run.must_meet(),
         violation=violation,
-        tail=tuple(run.world.trace.tail)[-TAIL_LINES:] if violation else (),
+        tail=tuple(run.trace.tail)[-TAIL_LINES:] if violation else (),
     )
 
 
-class SimulationRun:
-    def __init__(self, seed: int, scenario: Scenario, *, duration_ms: float) -> None:
-        self.world = World(seed)
-        self.world.step_ms_max = STEP_MS_MAX
-        self.scenario = scenario
-        self._duration_ms = duration_ms
-        draws = self.world.entropy.branch("run")
-        self._virtual = VirtualNode(self.world, scenario.settings(draws))
-        self.context = RunContext(self.world, self._virtual, scenario.plans(draws))
-        self.operator = Operator(self.context, self.world.entropy.branch("operator"))
-        self._victims = scenario.clients(self.context, draws)
-        self._clients = [*self._victims, Canary(self.context)]
-
-    def carry_out(self) -> None:
-        self._open()
-        nemesis = Nemesis(
-            self.context,
-            self.operator,
-            self._victims,
-            self.world.entropy.branch("nemesis"),
-            duration_ms=self._duration_ms,
-            habits=self.scenario.habits,
-            losses_factor=self.scenario.losses_factor,
-            torn=self.scenario.torn,
-            with_power_cuts=self.scenario.with_power_cuts,
-        )
-        end_ms = self.world.time.now_ms + self._duration_ms
-        while self.world.time.now_ms < end_ms:
-            nemesis.step()
-            self._step()
-        nemesis.heal()
-        self._catch_up_after_outages()
-        self._await_progress()
-        self._settle()
-        self.scenario.audit(self.context)
-        self._cut_once_more()
-
-    # Phases
-
-    def _open(self) -> None:
-        """Start for the first time, without faults, and create the topics."""
-        self._run_until(lambda: self._virtual.serves, "the first start fails")
-        self.scenario.open(self.context)
-
-    def _catch_up_after_outages(self) -> None:
-        """Continue until there are enough batches to prove anything, if the faults left too few."""
-        self._run_until(lambda: self._virtual.serves, "the node does not serve")
-        progress_min = self.scenario.progress_min * min(1.0, self._duration_ms / MINUTE_MS)
-        end_ms = self.world.time.now_ms + self._duration_ms
-        while self.world.time.now_ms < end_ms and self.scenario.progress(self.context) < progress_min:
-            self._step()
-
-    def _await_progress(self) -> None:
-        for client in self._clients:
-            client.hurry()
-        waiting = list(self._clients)
-
-        def progressed() -> bool:
-            waiting[:] = [client for client in waiting if not client.has_progressed()]
-            return not waiting
-
-        self._run_until(progressed, lambda: f"{', '.join(client.name for client in waiting)} got nowhere")
-
-    def _settle(self) -> None:
-        """Let clients begin nothing new and wait until their requests have ended."""
-        for client in self._clients:
-            client.stopped = True
-        self._run_until(lambda: all(client.settled for client in self._clients), "requests in progress do not end")
-        for client in self._clients:
-            client.drop()
-
-    def _cut_once_more(self) -> None:
-        """Cut the power a last time without warning; the start after it must find everything that was synced."""
-        if self.scenario.with_power_cuts:
-            self.operator.cut_power()
-        else:
-            self.operator.kill()
-        self._run_until(lambda: self._virtual.serves, "the last start fails")
-        self.scenario.audit_again(self.context)
-
-    # Turns
-
-    def _step(self) -> None:
-        self.operator.step()
-        for client in self._clients:
-            client.step()
-        try:
-            self.world.step()
-        except OSError as error:
-            node = self._virtual.node
-            if node is None or node.ready:
-                raise
-            self.operator.start_refused(error)
-        self.operator.check()
-        if self._virtual.serves:
-            self.scenario.check(self.context, self._virtual.running)
-
-    def _run_until(self, reached: Callable[[], bool], otherwise: str | Callable[[], str]) -> None:
-        """Run turns until the condition holds; `otherwise` is the violation if it does not in time."""
-        deadline_ms = self.world.time.now_ms + PROGRESS_MS_MAX
-        while not reached():
-            if self.world.time.now_ms >= deadline_ms:
-                raise Violation(PROGRESS, otherwise if isinstance(otherwise, str) else otherwise())
-            self._step()
+def _new_run(facts: type[ScenarioFacts], seed: int, *, brokers: int, duration_ms: float) -> SeedRun:
+    if facts is ClusterScenario:
+        return ClusterRun(seed, brokers=brokers, duration_ms=duration_ms)
+    if facts is MachinesScenario:
+        return RaftRun(seed, voters=brokers, duration_ms=duration_ms)
+    assert issubclass(facts, Scenario)
+    return SimulationRun(seed, facts(), duration_ms=duration_ms)

@@ -17,6 +17,8 @@ from headrace.sim.machines.links import LinkNetwork
 from headrace.sim.machines.replica import SimulatedReplica
 from headrace.sim.trace import Trace
 
+READ_ANSWERED = "read answered"
+
 
 class RaftCluster:
     def __init__(self, seed: int, *, nodes: int, voters: int) -> None:
@@ -102,6 +104,7 @@ class RaftCluster:
             self.trace.count_fault("voter set changed")
         elif isinstance(outcome, ReadAllowed):
             self.reads += 1
+            self.trace.count_fault(READ_ANSWERED)
             self.invariants.read(outcome.index, expected_index=self._asked_reads[ticket])
             self._known_index = max(self._known_index, outcome.index)
 

@@ -17,6 +17,24 @@ CALM_ONE_IN = 10
 HUNTS_PER_TEN = 6
 """Runs out of ten in which leaders are targeted; the others have random faults."""
 
+MET = (
+    "crash",
+    "folder lost",
+    "links cut",
+    "message cut off",
+    "message duplicated",
+    "message lost",
+    "message reordered",
+    "pause",
+    "power lost everywhere",
+    "snapshot installed",
+    "snapshot taken",
+    "unsynced write lost",
+    "voter set changed",
+    "write torn",
+)
+"""Faults and events that runs meet."""
+
 
 class RaftNemesis:
     def __init__(self, cluster: RaftCluster, entropy: SeededEntropy, *, end_ms: float, is_restless: bool) -> None:

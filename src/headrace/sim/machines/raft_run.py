@@ -1,96 +1,69 @@
-"""One run of Raft machines: from a seed to a trace hash, or to the invariant that was broken."""
+"""One run of machines without brokers: Raft replicas, their clients and faults, then healing and progress."""
 
-import traceback
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from typing import ClassVar
 
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.entropy import SeededEntropy
+from headrace.sim.facts import ScenarioFacts
 from headrace.sim.machines.raft_clients import RaftClients
-from headrace.sim.machines.raft_cluster import RaftCluster
-from headrace.sim.machines.raft_nemesis import RaftNemesis
+from headrace.sim.machines.raft_cluster import READ_ANSWERED, RaftCluster
+from headrace.sim.machines.raft_nemesis import MET, RaftNemesis
+from headrace.sim.trace import Trace
 
-FAULTS_MS = 7_000
 PROGRESS_MS_MAX = 30_000
 EVENTS_MAX = 200_000
-TAIL_LINES = 50
 SPARE_NODES = 2
 """Nodes that start as observers."""
 
-NO_CRASH = "no replica fails by itself"
 PROGRESS = "once everything is healed, the quorum makes progress within 30 s"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RaftResult:
-    seed: int
-    trace_hash: str
-    events: int
-    acknowledged: int
-    reads: int
-    met: Counter[str] = field(default_factory=Counter)
-    violation: str = ""
-    """The invariant that was broken and how, or nothing."""
-    tail: tuple[str, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        return not self.violation
-
-    @property
-    def last_line(self) -> str:
-        outcome = f"FAILED invariant: {self.violation}" if self.violation else "ok"
-        return f"seed {self.seed} trace {self.trace_hash} {outcome}"
-
-
-def run_raft_seed(seed: int, *, voters: int = 3, show: Callable[[str], object] | None = None) -> RaftResult:
-    """Run one seed; `show` gets every event as it happens."""
-    run = RaftRun(seed, voters=voters)
-    cluster = run.cluster
-    cluster.trace.show = show
-    violation = ""
-    try:
-        run.carry_out()
-    except Violation as broken:
-        violation = str(broken)
-    except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        name = place.filename.rpartition("/headrace/")[2]
-        violation = f"{NO_CRASH}: {type(error).__name__}: {error} in {place.name}, {name}:{place.lineno}"
-    return RaftResult(
-        seed=seed,
-        trace_hash=cluster.trace.hash,
-        events=cluster.trace.events,
-        acknowledged=cluster.acknowledged,
-        reads=cluster.reads,
-        met=cluster.trace.met,
-        violation=violation,
-        tail=tuple(cluster.trace.tail)[-TAIL_LINES:] if violation else (),
-    )
+class MachinesScenario(ScenarioFacts):
+    name: ClassVar[str] = "machines"
+    options: ClassVar[str] = " --level machines --brokers {brokers}"
+    common_faults: ClassVar[tuple[str, ...]] = MET
+    brokers: ClassVar[int] = 3
+    minutes: ClassVar[float] = 0.12
+    progress_unit: ClassVar[str] = "changes acknowledged"
+    progress_min: ClassVar[int] = 1
 
 
 class RaftRun:
-    def __init__(self, seed: int, *, voters: int) -> None:
+    def __init__(self, seed: int, *, voters: int, duration_ms: float) -> None:
         restless = SeededEntropy(seed).branch("operator").one_in(2)
         founders = voters + restless  # changes of even sets are the dangerous ones: two majorities of three may differ
         self.cluster = RaftCluster(seed, nodes=voters + SPARE_NODES, voters=founders)
         entropy = self.cluster.entropy
         self._clients = RaftClients(self.cluster, entropy.branch("clients"), voters=founders, restless=restless)
-        self._nemesis = RaftNemesis(self.cluster, entropy.branch("nemesis"), end_ms=FAULTS_MS, is_restless=restless)
-        self._voters = voters
-        self._events = 0
+        self._nemesis = RaftNemesis(self.cluster, entropy.branch("nemesis"), end_ms=duration_ms, is_restless=restless)
+        self._duration_ms = duration_ms
+        self.steps = 0
+
+    @property
+    def trace(self) -> Trace:
+        return self.cluster.trace
+
+    @property
+    def progress(self) -> int:
+        return self.cluster.acknowledged
+
+    @property
+    def restarts(self) -> int:
+        return sum(replica.boots for replica in self.cluster.replicas)
+
+    def must_meet(self) -> tuple[str, ...]:
+        return (READ_ANSWERED,)
 
     def carry_out(self) -> None:
-        while self.cluster.agenda.now_ms < FAULTS_MS:
+        while self.cluster.agenda.now_ms < self._duration_ms:
             self._step()
         self._nemesis.heal()
         self._clients.restless = False
         self._await_progress()
 
     def _step(self) -> None:
-        self._events += 1
-        if self._events > EVENTS_MAX:
+        self.steps += 1
+        if self.steps > EVENTS_MAX:
             raise Violation(PROGRESS, f"{EVENTS_MAX} events did not suffice")
         self.cluster.agenda.run_next()
 

@@ -15,6 +15,7 @@ from headrace.sim.workloads.queries import Query
 
 class BatchCommitsScenario(TransactionsScenario):
     name: ClassVar[str] = "batch-commits"
+    options: ClassVar[str] = " --scenario batch-commits"
     unmet: ClassVar[tuple[str, ...]] = (*TransactionsScenario.unmet, "offset by time delayed", "unsynced page torn")
     """No client looks offsets up here, and writes are synced at once, so that hardly anything can be torn."""
     progress_unit: ClassVar[str] = "batches committed as one"

@@ -25,6 +25,7 @@ SCANS_MAX = 5
 
 class CompactionScenario(Scenario):
     name: ClassVar[str] = "compaction"
+    options: ClassVar[str] = " --scenario compaction"
     met: ClassVar[tuple[str, ...]] = (CLEANED, UNSYNCED)
     needed: ClassVar[tuple[str, ...]] = (CLEANED,)
     torn: ClassVar[str] = "unsynced page dropped"

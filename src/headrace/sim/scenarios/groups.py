@@ -30,6 +30,7 @@ OFFSETS_KEPT_MINUTES = str((1 << 31) - 1)
 
 class GroupsScenario(Scenario):
     name: ClassVar[str] = "groups"
+    options: ClassVar[str] = " --scenario groups"
     met: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, COMMIT_LOST, UNSYNCED)
     torn: ClassVar[str] = "unsynced page dropped"
     """Commits are synced, so there is little to tear."""

@@ -8,6 +8,8 @@ from headrace.sim.audit import Auditor
 from headrace.sim.checkers.violation import require
 from headrace.sim.context import RunContext, TopicPlan
 from headrace.sim.entropy import SeededEntropy
+from headrace.sim.facts import ScenarioFacts
+from headrace.sim.nemesis import MET
 from headrace.sim.workloads import requests
 from headrace.sim.workloads.client import Client
 from headrace.wire.apis import ApiKey
@@ -18,26 +20,18 @@ UNSYNCED = "answers before a sync"
 UNSYNCED_ONE_IN = 3
 
 
-class Scenario:
-    """One object per run. A subclass draws; the defaults here hold for every scenario."""
+class Scenario(ScenarioFacts):
+    """One object per run. A subclass draws; the defaults here hold for every scenario of one broker."""
 
-    name: ClassVar[str]
-    met: ClassVar[tuple[str, ...]] = ()
-    """Faults that only this scenario meets."""
+    common_faults: ClassVar[tuple[str, ...]] = MET
     torn: ClassVar[str] = "unsynced page torn"
     """The power is cut until this was met."""
     needed: ClassVar[tuple[str, ...]] = ()
     """Additional faults that a seed must meet in order to count."""
-    unmet: ClassVar[tuple[str, ...]] = ()
-    """Faults of other scenarios that are not expected here."""
     habits: ClassVar[tuple[str, ...]] = ()
     """Habits of the nemesis that every run of it has."""
     losses_factor: ClassVar[int] = 2
     """Factor by which a loss is rarer than a delay."""
-    progress_unit: ClassVar[str] = "batches stored"
-    progress_min: ClassVar[int] = 1_000
-    """Per minute; a seed with less proves nothing."""
-
     is_synced = True
     """True if a power cut is promised to lose nothing; if not, there is none."""
 

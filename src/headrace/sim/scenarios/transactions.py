@@ -32,6 +32,7 @@ MESSAGES = (f"{CHECK} delayed", f"{CHECK} lost", f"{MARKER} delayed", f"{MARKER}
 
 class TransactionsScenario(Scenario):
     name: ClassVar[str] = "transactions"
+    options: ClassVar[str] = " --scenario transactions"
     met: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, *MESSAGES, UNSYNCED)
     needed: ClassVar[tuple[str, ...]] = (COMMIT_DELAYED, TROUBLED)
     torn: ClassVar[str] = "unsynced page dropped"

@@ -3,6 +3,7 @@
 from collections import deque
 from typing import Any, NamedTuple
 
+from headrace.sim.fabric import LOOPBACK
 from headrace.sim.world import World
 from headrace.wire import frames
 from headrace.wire.apis import ApiKey, codec
@@ -21,8 +22,8 @@ class _Asked(NamedTuple):
 class KafkaConnection:
     """Pipelines any number of requests; `poll` returns the responses, in the order of the requests."""
 
-    def __init__(self, world: World, host: str, port: int) -> None:
-        self.wire = world.connect(host, port)
+    def __init__(self, world: World, host: str, port: int, *, from_host: str = LOOPBACK) -> None:
+        self.wire = world.connect(host, port, from_host=from_host)
         self._time = world.time
         self._asked: deque[_Asked] = deque()
         self._next_correlation = 0

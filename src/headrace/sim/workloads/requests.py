@@ -8,6 +8,8 @@ from headrace.wire.messages import (
     create_topics,
     delete_records,
     delete_topics,
+    describe_configs,
+    describe_topic_partitions,
     fetch,
     incremental_alter_configs,
     init_producer_id,
@@ -26,6 +28,8 @@ INIT_PRODUCER_ID = 4
 LIST_OFFSETS = 6
 METADATA = 12
 ALTER_CONFIGS = 1
+DESCRIBE_CONFIGS = 4
+DESCRIBE_TOPIC_PARTITIONS = 0
 
 TIMEOUT_MS = 20_000
 FETCH_BYTES_MAX = 1 << 20
@@ -67,6 +71,18 @@ def config_change(topic: str, name: str, value: str | None) -> object:
         resource_type=TOPIC_RESOURCE, resource_name=topic, configs=(change,)
     )
     return incremental_alter_configs.IncrementalAlterConfigsRequest(resources=(resource,))
+
+
+def config_of(topic: str, name: str) -> object:
+    resource = describe_configs.DescribeConfigsRequestResource(
+        resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=(name,)
+    )
+    return describe_configs.DescribeConfigsRequest(resources=(resource,))
+
+
+def partitions_of(topic: str) -> object:
+    wanted = describe_topic_partitions.DescribeTopicPartitionsRequestTopic(name=topic)
+    return describe_topic_partitions.DescribeTopicPartitionsRequest(topics=(wanted,))
 
 
 def record_deletion(topic: str, partition: int, offset: int) -> object:

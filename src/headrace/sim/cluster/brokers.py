@@ -1,0 +1,77 @@
+"""The brokers of a virtual cluster, each on a machine of its own."""
+
+from collections.abc import Mapping
+
+from headrace.sim.node import VirtualNode
+from headrace.sim.world import World
+
+CLIENT_PORT, CLUSTER_PORT = 9092, 9093
+KEY_PATH = "data/cluster.key"
+
+
+def host_of(node_id: int) -> str:
+    return f"broker{node_id}"
+
+
+class VirtualCluster:
+    """Brokers 1 to N. The first founds the cluster; the others have its key and join."""
+
+    def __init__(self, world: World, brokers: int, settings: Mapping[str, str]) -> None:
+        self.world = world
+        ids = range(1, brokers + 1)
+        self.nodes = [
+            VirtualNode(world, {**settings, **_settings(node_id, ids)}, name=host_of(node_id)) for node_id in ids
+        ]
+
+    @property
+    def bootstrap_servers(self) -> list[str]:
+        return [f"{virtual.machine.name}:{CLIENT_PORT}" for virtual in self.nodes]
+
+    @property
+    def all_serve(self) -> bool:
+        return all(virtual.serves for virtual in self.nodes)
+
+    def controller(self) -> tuple[VirtualNode, int] | None:
+        """Return the active controller and its term, if there is one."""
+        virtual = self.nodes[0]
+        return (virtual, 0) if len(self.nodes) == 1 and virtual.serves else None
+
+    def hand_out_key(self) -> None:
+        """Copy the secret of the founded cluster to the nodes that have none, as an operator does."""
+        key = _content(self.nodes[0])
+        for virtual in self.nodes[1:]:
+            disk = virtual.machine.disk
+            disk.make_directory("data")
+            file = disk.open(KEY_PATH, create=True)
+            disk.write_vector(file, [key], 0)
+            disk.data_sync(file)
+            disk.close(file)
+            disk.sync_directory("data")
+
+
+def _content(virtual: VirtualNode) -> bytes:
+    disk = virtual.machine.disk
+    file = disk.open(KEY_PATH)
+    try:
+        return bytes(disk.read(file, disk.size(file), 0))
+    finally:
+        disk.close(file)
+
+
+def _settings(node_id: int, ids: range) -> dict[str, str]:
+    host = host_of(node_id)
+    own = {
+        "node.id": str(node_id),
+        "listeners": f"PLAINTEXT://{host}:{CLIENT_PORT}",
+        "advertised.listeners": f"PLAINTEXT://{host}:{CLIENT_PORT}",
+    }
+    if len(ids) == 1:
+        return own
+    own["listeners"] += f",CONTROLLER://{host}:{CLUSTER_PORT}"
+    own["advertised.listeners"] += f",CONTROLLER://{host}:{CLUSTER_PORT}"
+    own["headrace.host"] = host
+    if node_id != ids[0]:
+        own["controller.quorum.bootstrap.servers"] = ",".join(
+            f"{host_of(other)}:{CLUSTER_PORT}" for other in ids if other != node_id
+        )
+    return own
