@@ -4,9 +4,11 @@ import pytest
 
 from headrace.core.controller.records import PartitionChangeRecord
 from headrace.model.errors import ErrorCode as E
+from headrace.model.limits import FETCH_PARTITIONS_PER_SLICE
 from headrace.wire.apis import ApiKey
-from headrace.wire.messages import create_partitions, describe_configs
+from headrace.wire.messages import create_partitions, describe_configs, list_offsets, offset_for_leader_epoch
 from tests.broker.other_brokers import (
+    NO_LEADER,
     OTHER,
     OTHER_HOST,
     OTHER_PORT,
@@ -16,7 +18,7 @@ from tests.broker.other_brokers import (
     elect,
     registration,
 )
-from tests.broker.virtual import BROKER_RESOURCE, HOST, LONG_MS, PORT, VirtualBroker
+from tests.broker.virtual import BROKER_RESOURCE, HOST, LONG_MS, PORT, VirtualBroker, produce_request
 
 
 @pytest.fixture
@@ -148,3 +150,105 @@ def test_only_a_broker_itself_describes_its_configs(client):
     refused = described(OTHER)
     assert (refused.error_code, refused.configs) == (E.INVALID_REQUEST, ())
     assert "ask broker 2 itself" in refused.error_message
+
+
+def hint(response, answer):
+    """Where an answer sends its client: the leader, its epoch, and the addresses in the response."""
+    leader = answer.current_leader
+    addresses = [(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints]
+    return leader.leader_id, leader.leader_epoch, addresses
+
+
+NO_HINT = (-1, -1, [])
+OTHER_ADDRESS = (OTHER, OTHER_HOST, OTHER_PORT, "b")
+
+
+@pytest.mark.parametrize(("version", "is_named"), [(9, False), (10, True), (12, True)])
+def test_an_error_of_produce_names_the_leader(broker, client, version, is_named):
+    create_elsewhere(client, "t", THIS, OTHER)
+    elect(broker, "t", 1, OTHER)
+    both = [(1, client.batch()), (0, client.batch())]
+    response = client.ask(ApiKey.PRODUCE, version, produce_request([("t", both)], version=version))
+    missed, written = response.responses[0].partition_responses
+    assert (missed.error_code, written.error_code) == (E.NOT_LEADER_OR_FOLLOWER, E.NONE)
+    assert hint(response, missed) == ((OTHER, 1, [OTHER_ADDRESS]) if is_named else NO_HINT)
+    assert written.current_leader.leader_id == -1
+
+
+def test_a_repeated_produce_request_learns_of_the_new_leader(broker, client):
+    create_elsewhere(client, "t", THIS)
+    for _ in range(3):
+        assert client.produce_error("t", version=11) == E.NONE
+    elect(broker, "t", 0, OTHER)
+    response = client.wait(client.send_produce("t", version=11))
+    answer = response.responses[0].partition_responses[0]
+    assert answer.error_code == E.NOT_LEADER_OR_FOLLOWER
+    assert hint(response, answer) == (OTHER, 1, [OTHER_ADDRESS])
+
+
+@pytest.mark.parametrize(("version", "is_named"), [(15, False), (16, True), (17, True)])
+def test_an_error_of_fetch_names_the_leader(broker, client, version, is_named):
+    create_elsewhere(client, "t", THIS, OTHER)
+    topic_id = client.topic_id("t")
+    response = client.wait(client.send_fetch((topic_id, 1, 0), (topic_id, 0, 0), version=version, by_id=True))
+    missed, read = response.responses[0].partitions
+    assert (missed.error_code, read.error_code) == (E.NOT_LEADER_OR_FOLLOWER, E.NONE)
+    assert hint(response, missed) == ((OTHER, 0, [OTHER_ADDRESS]) if is_named else NO_HINT)
+    assert read.current_leader.leader_id == -1
+
+
+def test_a_parked_fetch_learns_of_the_new_leader(broker, client):
+    create_elsewhere(client, "t", THIS)
+    waiting = client.send_fetch((client.topic_id("t"), 0, 0), version=17, by_id=True, wait_ms=LONG_MS)
+    broker.steps()
+    elect(broker, "t", 0, OTHER)
+    response = client.wait(waiting)
+    assert hint(response, response.responses[0].partitions[0]) == (OTHER, 1, [OTHER_ADDRESS])
+
+
+def test_a_fetch_of_many_partitions_names_each_leader(broker, client):
+    create_elsewhere(client, "t", *[OTHER] * (FETCH_PARTITIONS_PER_SLICE + 1))
+    topic_id = client.topic_id("t")
+    wanted = [(topic_id, index, 0) for index in range(FETCH_PARTITIONS_PER_SLICE + 1)]
+    response = client.wait(client.send_fetch(*wanted, version=17, by_id=True))
+    answers = [answer for topic in response.responses for answer in topic.partitions]
+    assert {hint(response, answer)[:2] for answer in answers} == {(OTHER, 0)}
+    assert hint(response, answers[-1])[2] == [OTHER_ADDRESS]
+
+
+def test_a_fenced_client_learns_of_the_new_epoch(broker, client):
+    create_elsewhere(client, "t", THIS)
+    elect(broker, "t", 0, THIS)
+    topic_id = client.topic_id("t")
+    response = client.wait(client.send_fetch((topic_id, 0, 0), version=17, by_id=True, leader_epoch=0))
+    answer = response.responses[0].partitions[0]
+    assert answer.error_code == E.FENCED_LEADER_EPOCH
+    assert hint(response, answer) == (THIS, 1, [(THIS, HOST, PORT, None)])
+
+
+def test_a_partition_without_a_leader_has_no_hint(broker, client):
+    create_elsewhere(client, "t", THIS)
+    elect(broker, "t", 0, NO_LEADER)
+    response = client.wait(client.send_fetch((client.topic_id("t"), 0, 0), version=17, by_id=True))
+    assert hint(response, response.responses[0].partitions[0]) == NO_HINT
+    (described,) = client.metadata("t").topics[0].partitions
+    assert (described.error_code, described.leader_id) == (E.LEADER_NOT_AVAILABLE, -1)
+
+
+def test_a_client_that_knows_a_newer_epoch_than_this_broker_retries_here(broker, client):
+    create_elsewhere(client, "t", THIS)
+    elect(broker, "t", 0, OTHER)
+    assert client.fetch("t", leader_epoch=0).error_code == E.FENCED_LEADER_EPOCH
+    assert client.fetch("t", leader_epoch=1).error_code == E.NOT_LEADER_OR_FOLLOWER
+    assert client.fetch("t", leader_epoch=2).error_code == E.UNKNOWN_LEADER_EPOCH
+    for epoch, error in ((0, E.FENCED_LEADER_EPOCH), (1, E.NOT_LEADER_OR_FOLLOWER), (2, E.UNKNOWN_LEADER_EPOCH)):
+        asked = list_offsets.ListOffsetsRequestPartition(partition_index=0, current_leader_epoch=epoch, timestamp=-1)
+        topic = list_offsets.ListOffsetsRequestTopic(name="t", partitions=(asked,))
+        request = list_offsets.ListOffsetsRequest(replica_id=-1, topics=(topic,))
+        assert client.ask(ApiKey.LIST_OFFSETS, 7, request).topics[0].partitions[0].error_code == error
+        wanted = offset_for_leader_epoch.OffsetForLeaderEpochRequestPartition(
+            partition=0, current_leader_epoch=epoch, leader_epoch=0
+        )
+        by_epoch = offset_for_leader_epoch.OffsetForLeaderEpochRequestTopic(topic="t", partitions=(wanted,))
+        asking = offset_for_leader_epoch.OffsetForLeaderEpochRequest(replica_id=-1, topics=(by_epoch,))
+        assert client.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, asking).topics[0].partitions[0].error_code == error

@@ -9,6 +9,7 @@ import pytest
 
 from headrace.ports.disk import FileHandle, Slice
 from headrace.wire import fetch, produce
+from headrace.wire.current_leaders import CurrentLeader, LeaderEndpoint
 from headrace.wire.errors import ProtocolError
 from headrace.wire.frames import response_frame
 from headrace.wire.messages import fetch as fetch_messages
@@ -20,6 +21,8 @@ FETCH_VERSIONS = range(4, 19)
 SAMPLES = 12
 HOSTILE = (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\x0f", b"\x80\x80\x80\x80\x10")
 INVALID_RECORD = 87
+NOT_LEADER = 6
+ENDPOINTS = [LeaderEndpoint(2, "b.example", 9092, "rack b"), LeaderEndpoint(300, "h" * 200, 19_092, None)]
 
 
 def request_body(name: str, version: int, seed: int) -> tuple[Any, bytes]:
@@ -110,8 +113,10 @@ def test_a_produce_response_is_encoded_as_the_codec_writes_it(version: int) -> N
         ]
         count = sum(len(answers) for _, answers in topics)
         refused = {number: sorted(random.sample(range(300), random.randrange(200))) for number in range(0, count, 3)}
-        frame, errors_at = produce.encode_response(version, 77, topics, 5, refused)
-        assert frame == response_frame(0, version, 77, _produce_body(version, topics, 5, refused))
+        leaders = {number: CurrentLeader(2, random.getrandbits(20)) for number in range(1, count, 3)}
+        endpoints = ENDPOINTS if leaders else []
+        frame, errors_at = produce.encode_response(version, 77, topics, 5, refused, leaders, endpoints)
+        assert frame == response_frame(0, version, 77, _produce_body(version, topics, 5, refused, leaders, endpoints))
         answers = [answer for _, answers in topics for answer in answers]
         assert [int.from_bytes(frame[at : at + 2], "big") for at in errors_at] == [answer[1] for answer in answers]
 
@@ -121,9 +126,12 @@ def _produce_body(
     topics: list[tuple[bytes, list[produce.PartitionAnswer]]],
     throttle_ms: int,
     refused: dict[int, list[int]],
+    leaders: dict[int, CurrentLeader],
+    endpoints: list[LeaderEndpoint],
 ) -> bytes:
     by_id = version >= produce.TOPIC_IDS_FROM
     numbers = itertools.count()
+    current_leader = produce_messages.ProduceResponseCurrentLeader
     record_error = produce_messages.ProduceResponseRecordError
     response = produce_messages.ProduceResponse(
         throttle_time_ms=throttle_ms,
@@ -140,12 +148,17 @@ def _produce_body(
                         log_start_offset=log_start,
                         record_errors=tuple(record_error(batch_index=place) for place in blamed),
                         error_message=produce.REFUSED_RECORDS.decode() if blamed else None,
+                        current_leader=current_leader(**leaders.get(number, CurrentLeader(-1, -1))._asdict()),
                     )
                     for index, error, base_offset, append_time, log_start in answers
-                    for blamed in [refused.get(next(numbers), [])]
+                    for number in [next(numbers)]
+                    for blamed in [refused.get(number, [])]
                 ),
             )
             for key, answers in topics
+        ),
+        node_endpoints=tuple(
+            produce_messages.ProduceResponseNodeEndpoint(**endpoint._asdict()) for endpoint in endpoints
         ),
     )
     return produce_messages.encode_response(response, version)
@@ -171,7 +184,13 @@ def test_a_fetch_response_is_encoded_as_the_codec_writes_it(version: int) -> Non
             key = random.randbytes(16) if version >= fetch.TOPIC_IDS_FROM else f"topic-{number}".encode()
             topics.append((key, [_partition_data(random, index) for index in range(random.randrange(4))]))
         parts = fetch.encode_response(
-            version, 99, throttle_time_ms=7, error=0, session_id=1234 if version >= 7 else 0, topics=topics
+            version,
+            99,
+            throttle_time_ms=7,
+            error=0,
+            session_id=1234 if version >= 7 else 0,
+            topics=topics,
+            endpoints=ENDPOINTS if topics else [],
         )
         sent = b"".join(
             part if isinstance(part, bytes) else file[part.position : part.position + part.length] for part in parts
@@ -185,17 +204,21 @@ def test_a_fetch_response_in_slices_is_the_same(per_slice: int) -> None:
     topics = [
         (f"topic-{number}".encode(), [_partition_data(random, index) for index in range(5)]) for number in range(4)
     ]
-    head = {"throttle_time_ms": 7, "error": 0, "session_id": 1234, "topics": topics}
-    *slices, parts = fetch.encode_in_slices(12, 99, **head, partitions_per_slice=per_slice)
-    assert slices == [None] * (20 // per_slice)
-    assert parts == fetch.encode_response(12, 99, **head)
+    head = {"throttle_time_ms": 7, "error": 0, "session_id": 1234, "topics": topics, "endpoints": ENDPOINTS}
+    for version in (12, 16):
+        *slices, parts = fetch.encode_in_slices(version, 99, **head, partitions_per_slice=per_slice)
+        assert slices == [None] * (20 // per_slice)
+        assert parts == fetch.encode_response(version, 99, **head)
 
 
 def _partition_data(random: Random, index: int) -> fetch.PartitionData:
     records = random.choice((None, b"inline", Slice(FileHandle(9), random.randrange(100), 1 + random.randrange(800))))
     aborted = random.choice((None, (), ((7, 100), (8, 200))))
-    error = random.choice((0, 1))
-    return fetch.PartitionData(index, error, random.getrandbits(40), random.getrandbits(40), 3, aborted, records)
+    error = random.choice((0, 1, NOT_LEADER))
+    leader = CurrentLeader(2, random.getrandbits(20)) if error == NOT_LEADER else None
+    return fetch.PartitionData(
+        index, error, random.getrandbits(40), random.getrandbits(40), 3, aborted, records, leader
+    )
 
 
 def _fetch_body(version: int, topics: list[tuple[bytes, list[fetch.PartitionData]]], file: bytes) -> bytes:
@@ -207,16 +230,20 @@ def _fetch_body(version: int, topics: list[tuple[bytes, list[fetch.PartitionData
             fetch_messages.FetchResponseTopic(
                 topic="" if by_id else key.decode(),
                 topic_id=key if by_id else bytes(16),
-                partitions=tuple(_fetch_partition(data, file) for data in partitions),
+                partitions=tuple(_fetch_partition(version, data, file) for data in partitions),
             )
             for key, partitions in topics
+        ),
+        node_endpoints=tuple(
+            fetch_messages.FetchResponseNodeEndpoint(**endpoint._asdict()) for endpoint in (ENDPOINTS if topics else ())
         ),
     )
     return fetch_messages.encode_response(response, version)
 
 
-def _fetch_partition(data: fetch.PartitionData, file: bytes) -> fetch_messages.FetchResponsePartition:
+def _fetch_partition(version: int, data: fetch.PartitionData, file: bytes) -> fetch_messages.FetchResponsePartition:
     records = data.records
+    leader = data.current_leader if version >= fetch.CURRENT_LEADER_FROM else None
     if isinstance(records, Slice):
         records = file[records.position : records.position + records.length]
     return fetch_messages.FetchResponsePartition(
@@ -232,6 +259,7 @@ def _fetch_partition(data: fetch.PartitionData, file: bytes) -> fetch_messages.F
             for producer_id, offset in data.aborted
         ),
         records=b"" if records is None else records,  # type: ignore[arg-type]
+        current_leader=fetch_messages.FetchResponseCurrentLeader(**(leader or CurrentLeader(-1, -1))._asdict()),
     )
 
 

@@ -92,6 +92,7 @@ class Broker:
         )
         self.produce = ProduceStages(
             partitions=partitions,
+            metadata=self,
             transactions=self.transactions,
             access=self.access,
             metrics=metrics,

@@ -24,7 +24,7 @@ from headrace.core.coordination.machine import Now
 from headrace.model.access import Operation, Principal, ResourceType
 from headrace.model.configs.values import BrokerConfig
 from headrace.model.errors import ErrorCode
-from headrace.model.ids import NodeId
+from headrace.model.ids import NO_EPOCH, NodeId
 from headrace.ports.clock import Clock
 from headrace.ports.disk import Disk, Slice
 
@@ -39,8 +39,8 @@ class PartitionLookup(Protocol):
     @property
     def by_id(self) -> Mapping[bytes, LocalTopic]: ...
 
-    def partition_of(self, topic: LocalTopic | None, index: int) -> Replica | ErrorCode:
-        """Return the partition, or the error code that the client gets for it."""
+    def partition_of(self, topic: LocalTopic | None, index: int, leader_epoch: int = NO_EPOCH) -> Replica | ErrorCode:
+        """Return the partition, or the error code that the client gets, which knows of this leader epoch."""
 
 
 class PartitionAdmin(PartitionLookup, Protocol):
@@ -157,8 +157,8 @@ class RaftServices(Protocol):
         """Called with the node that sent a message, and the encoded message."""
 
 
-class FetchServices(ReaderServices, RequestServices, Protocol):
-    """Serves Fetch requests: sessions, partitions, and files that stay open until they are sent."""
+class FetchServices(ReaderServices, RequestServices, MetadataSource, Protocol):
+    """Serves Fetch requests: sessions, partitions, their leaders, and files that stay open until they are sent."""
 
     @property
     def config(self) -> BrokerConfig: ...

@@ -6,10 +6,8 @@ from headrace.broker.services import MetadataSource, PartitionLookup
 from headrace.core.controller.image import MetadataImage, TopicImage
 from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.model.errors import ErrorCode
-from headrace.model.ids import NodeId
+from headrace.model.ids import NO_NODE, NodeId
 from headrace.wire.metadata import PartitionMetadata, encode_topic, topic_layout
-
-NO_LEADER = NodeId(-1)
 
 
 class TopicMetadata:
@@ -59,7 +57,7 @@ class TopicMetadata:
                 PartitionMetadata(
                     ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,
                     index,
-                    state.leader if is_led else NO_LEADER,
+                    state.leader if is_led else NO_NODE,
                     state.leader_epoch,
                     state.replicas,
                     tuple(node for node in state.isr if node not in offline) if offline else state.isr,

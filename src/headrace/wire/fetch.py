@@ -7,12 +7,15 @@ from collections.abc import Generator, Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple, Protocol
 
+from headrace.wire.current_leaders import CurrentLeader, LeaderEndpoint, endpoint_fields, leader_fields
 from headrace.wire.errors import ProtocolError
 from headrace.wire.scan import element_count, skip_tagged_fields, string_span, truncated, varint_bytes
 
 FLEXIBLE_FROM = 12
 TOPIC_IDS_FROM = 13
 SESSIONS_FROM = 7
+CURRENT_LEADER_FROM = 16
+"""From this version on, an error may name the leader of the partition (KIP-951)."""
 
 WantedPartition = tuple[int, int, int, int]
 """(partition, fetch offset, current leader epoch, most bytes)."""
@@ -190,6 +193,8 @@ class PartitionData(NamedTuple):
     """(producer id, first offset) of aborted transactions in the records; None below read_committed."""
 
     records: bytes | FileSlice | None
+    current_leader: CurrentLeader | None = None
+    """The broker that leads the partition, with an error that says that this one does not."""
 
 
 _FIXED_4 = Struct(">ihqq")
@@ -198,6 +203,7 @@ _ABORTED = Struct(">qq")
 _FRAME_HEAD = Struct(">ii")
 _RESPONSE_HEAD = Struct(">ihi")
 _NO_PREFERRED_REPLICA = b"\xff\xff\xff\xff"
+_LEADER_TAG = 1
 
 
 def encode_response(
@@ -208,6 +214,7 @@ def encode_response(
     error: int,
     session_id: int,
     topics: Sequence[tuple[bytes, Sequence[PartitionData]]],
+    endpoints: Sequence[LeaderEndpoint] = (),
 ) -> list[bytes | FileSlice]:
     """Encode the whole frame: runs of bytes, with slices of files between them."""
     (parts,) = encode_in_slices(
@@ -217,6 +224,7 @@ def encode_response(
         error=error,
         session_id=session_id,
         topics=topics,
+        endpoints=endpoints,
         partitions_per_slice=_ALL_AT_ONCE,
     )
     assert parts is not None
@@ -231,6 +239,7 @@ def encode_in_slices(
     error: int,
     session_id: int,
     topics: Sequence[tuple[bytes, Sequence[PartitionData]]],
+    endpoints: Sequence[LeaderEndpoint] = (),
     partitions_per_slice: int,
 ) -> Iterator[list[bytes | FileSlice] | None]:
     """Encode a response with very many partitions: yields None after every slice, and the frame at the end."""
@@ -260,7 +269,7 @@ def encode_in_slices(
                 parts.append(records)
                 pieces.clear()
             if compact:
-                pieces.append(b"\x00")
+                pieces.append(_leader_fields(version, data) if data.error else b"\x00")
             left -= 1
             if not left:
                 left = partitions_per_slice
@@ -268,11 +277,17 @@ def encode_in_slices(
         if compact:
             pieces.append(b"\x00")
     if compact:
-        pieces.append(b"\x00")
+        pieces.append(endpoint_fields(endpoints if version >= CURRENT_LEADER_FROM else ()))
     run = b"".join(pieces)
     parts.append(run)
     parts[0] = _FRAME_HEAD.pack(size + len(run), correlation_id)
     yield parts
+
+
+def _leader_fields(version: int, data: PartitionData) -> bytes:
+    """Encode the tagged fields of a partition that failed."""
+    leader = data.current_leader if version >= CURRENT_LEADER_FROM else None
+    return b"\x00" if leader is None else leader_fields(_LEADER_TAG, leader)
 
 
 def _topic_head(version: int, compact: bool, topic: bytes, partition_count: int) -> bytes:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from struct import Struct
 from types import MappingProxyType
 
+from headrace.wire.current_leaders import CurrentLeader, LeaderEndpoint, endpoint_fields, leader_fields
 from headrace.wire.errors import ProtocolError
 from headrace.wire.scan import (
     bytes_span,
@@ -18,6 +19,8 @@ from headrace.wire.scan import (
 )
 
 FLEXIBLE_FROM = 9
+CURRENT_LEADER_FROM = 10
+"""From this version on, an error may name the leader of the partition (KIP-951)."""
 TOPIC_IDS_FROM = 13
 TRANSACTIONAL_ID_FROM = 3
 ADD_TO_TRANSACTION_FROM = 12
@@ -108,6 +111,8 @@ _RESULT_BYTES = 26
 
 REFUSED_RECORDS = b"records of a compacted topic need a key"
 _NOTHING_REFUSED: Mapping[int, Sequence[int]] = MappingProxyType({})
+_NO_LEADERS: Mapping[int, CurrentLeader] = MappingProxyType({})
+_LEADER_TAG = 0
 _EMPTY_SUFFIX = b""
 _OLD_SUFFIX = b"\x00\x00\x00\x00\xff\xff"  # no record errors, no message
 _FLEXIBLE_SUFFIX = b"\x01\x00\x00"  # the same two and no tagged fields
@@ -144,11 +149,14 @@ def encode_response(
     topics: Sequence[tuple[bytes, Sequence[PartitionAnswer]]],
     throttle_time_ms: int,
     refused_records: Mapping[int, Sequence[int]] = _NOTHING_REFUSED,
+    leaders: Mapping[int, CurrentLeader] = _NO_LEADERS,
+    endpoints: Sequence[LeaderEndpoint] = (),
 ) -> tuple[bytes, list[int]]:
     """Return (the whole frame, the positions of the partitions' error codes, in order) so that a response can be
     patched.
 
-    `refused_records` has the positions of rejected records, by the number of the partition in this response.
+    `refused_records` has the positions of rejected records, by the number of the partition in this response. `leaders`
+    and `endpoints` say where partitions are led that this broker does not lead; older versions leave them out.
     """
     layout, taken, suffix = _LAYOUTS[version]
     compact = version >= FLEXIBLE_FROM
@@ -167,6 +175,8 @@ def encode_response(
         for answer in partitions:
             blamed = refused_records.get(len(errors_at))
             ending = _refusal_suffix(version, blamed) if blamed and suffix else suffix
+            if leaders and version >= CURRENT_LEADER_FROM and len(errors_at) in leaders:
+                ending = ending[:-1] + leader_fields(_LEADER_TAG, leaders[len(errors_at)])
             pieces.append(layout.pack(*answer[:taken]) + ending)
             errors_at.append(at + _ERROR_AT)
             at += layout.size + len(ending)
@@ -176,7 +186,7 @@ def encode_response(
     if version >= 1:
         pieces.append(_INT32.pack(throttle_time_ms))
     if compact:
-        pieces.append(b"\x00")
+        pieces.append(endpoint_fields(endpoints if version >= CURRENT_LEADER_FROM else ()))
     body = b"".join(pieces)
     return _FRAME_HEAD.pack(len(body) + 4, correlation_id) + body, errors_at
 

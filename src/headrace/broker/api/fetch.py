@@ -13,7 +13,9 @@ from headrace.broker.api.fetch_response import (
     count_results,
     encoded,
     joined_if_small,
+    with_leaders,
 )
+from headrace.broker.missed_leaders import MissedLeaders
 from headrace.broker.net.connection import NOT_ANSWERED_YET, Answer, Connection
 from headrace.broker.partitions.fetch_sessions import (
     FINAL_EPOCH,
@@ -33,8 +35,10 @@ from headrace.model.limits import (
     FETCH_PARTITIONS_PER_SLICE,
 )
 from headrace.wire.apis import ApiKey
+from headrace.wire.current_leaders import LeaderEndpoint
 from headrace.wire.errors import ProtocolError
 from headrace.wire.fetch import (
+    CURRENT_LEADER_FROM,
     SESSIONS_FROM,
     TOPIC_IDS_FROM,
     FetchRequest,
@@ -134,9 +138,15 @@ def _serve(
         full = request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH)
         if len(results) <= FETCH_PARTITIONS_PER_SLICE:
             topics: TopicResults = []
-            services.metrics.request_errors[_FETCH] += count_results(services.metrics, results)
+            endpoints: list[LeaderEndpoint] = []
+            failed = count_results(services.metrics, results)
+            if failed and version >= CURRENT_LEADER_FROM:
+                missed = MissedLeaders(services.image, connection.listener_name)
+                results = with_leaders(missed, wants, results)
+                endpoints = missed.endpoints()
+            services.metrics.request_errors[_FETCH] += failed
             add_by_topic(topics, wants, results, session, full=full)
-            parts = encoded(version, correlation_id, _NONE, session_id, topics)
+            parts = encoded(version, correlation_id, _NONE, session_id, topics, endpoints)
             answer.complete(joined_if_small(services.disk, parts))
             return
         SlicedFetchResponse(

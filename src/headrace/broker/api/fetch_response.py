@@ -1,10 +1,11 @@
 """Fetch responses: results grouped by topic, counted and encoded; those of many partitions a slice per turn."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import cast
 
 from headrace.broker.metrics import Metrics
+from headrace.broker.missed_leaders import MISSED, MissedLeaders
 from headrace.broker.net.connection import Answer, Part
 from headrace.broker.partitions.fetch_sessions import FetchSession
 from headrace.broker.partitions.reader import WantedRead
@@ -13,7 +14,8 @@ from headrace.model.errors import ErrorCode
 from headrace.model.limits import COPIED_SLICE_BYTES_MAX, FETCH_PARTITIONS_PER_SLICE
 from headrace.ports.disk import Disk, Slice
 from headrace.wire.apis import ApiKey
-from headrace.wire.fetch import PartitionData, encode_in_slices, encode_response
+from headrace.wire.current_leaders import LeaderEndpoint
+from headrace.wire.fetch import CURRENT_LEADER_FROM, PartitionData, encode_in_slices, encode_response
 
 TopicResults = list[tuple[bytes, list[PartitionData]]]
 """Results in the order of the response: (topic name or id, its partitions)."""
@@ -69,9 +71,32 @@ def add_by_topic(
             topics.append((wanted.topic_key, [data]))
 
 
-def encoded(version: int, correlation_id: int, error: ErrorCode, session_id: int, topics: TopicResults) -> list[Part]:
+def with_leaders(missed: MissedLeaders, wants: list[WantedRead], results: list[PartitionData]) -> list[PartitionData]:
+    """Add the leaders of the partitions that this broker does not lead."""
+    return [
+        data._replace(current_leader=missed.find(wanted.topic.name, wanted.partition))
+        if data.error in MISSED and wanted.topic is not None
+        else data
+        for wanted, data in zip(wants, results, strict=True)
+    ]
+
+
+def encoded(
+    version: int,
+    correlation_id: int,
+    error: ErrorCode,
+    session_id: int,
+    topics: TopicResults,
+    endpoints: Sequence[LeaderEndpoint] = (),
+) -> list[Part]:
     parts = encode_response(
-        version, correlation_id, throttle_time_ms=0, error=error, session_id=session_id, topics=topics
+        version,
+        correlation_id,
+        throttle_time_ms=0,
+        error=error,
+        session_id=session_id,
+        topics=topics,
+        endpoints=endpoints,
     )
     return cast(list[Part], parts)
 
@@ -122,6 +147,9 @@ class SlicedFetchResponse:
         self._session = session
         self._full = full
         self._topics: TopicResults = []
+        self._missed = MissedLeaders(services.image, answer.connection.listener_name)
+        self._names_leaders = version >= CURRENT_LEADER_FROM
+        self._endpoints: list[LeaderEndpoint] = []
         encoding = encode_in_slices(
             version,
             correlation_id,
@@ -129,6 +157,7 @@ class SlicedFetchResponse:
             error=ErrorCode.NONE,
             session_id=session_id,
             topics=self._topics,
+            endpoints=self._endpoints,
             partitions_per_slice=FETCH_PARTITIONS_PER_SLICE,
         )
         self._steps = chain(self._group(), cast(Iterator[list[Part] | None], encoding))
@@ -150,7 +179,11 @@ class SlicedFetchResponse:
         failed = False
         for start in range(0, len(results), FETCH_PARTITIONS_PER_SLICE):
             end = start + FETCH_PARTITIONS_PER_SLICE
-            failed |= count_results(metrics, results[start:end])
-            add_by_topic(self._topics, wants[start:end], results[start:end], self._session, full=self._full)
+            part = results[start:end]
+            if count_results(metrics, part):
+                failed = True
+                part = with_leaders(self._missed, wants[start:end], part) if self._names_leaders else part
+            add_by_topic(self._topics, wants[start:end], part, self._session, full=self._full)
             yield
+        self._endpoints.extend(self._missed.endpoints())
         metrics.request_errors[_FETCH] += failed

@@ -55,7 +55,7 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
                 queries.add(_error(asked, ErrorCode.INVALID_REQUEST))
                 continue
             seen.add(key)
-            found = ctx.partitions.partition_of(local, asked.partition_index)
+            found = ctx.partitions.partition_of(local, asked.partition_index, asked.current_leader_epoch)
             if ctx.version < SPECIAL_TIMESTAMPS_FROM.get(asked.timestamp, 0):
                 queries.add(_error(asked, ErrorCode.UNSUPPORTED_VERSION))
             elif not allowed:

@@ -33,7 +33,7 @@ def handle(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> OffsetF
 def _end_of_epoch(
     ctx: RequestContext, local: LocalTopic | None, asked: OffsetForLeaderEpochRequestPartition
 ) -> OffsetForLeaderEpochResponsePartition:
-    partition = ctx.partitions.partition_of(local, asked.partition)
+    partition = ctx.partitions.partition_of(local, asked.partition, asked.current_leader_epoch)
     if isinstance(partition, ErrorCode):
         return OffsetForLeaderEpochResponsePartition(partition=asked.partition, error_code=partition)
     error = partition.check_leader_epoch(asked.current_leader_epoch)

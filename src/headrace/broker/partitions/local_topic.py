@@ -2,7 +2,7 @@
 
 from headrace.broker.partitions.replica import Replica
 from headrace.model.errors import ErrorCode
-from headrace.model.ids import TopicId
+from headrace.model.ids import NO_EPOCH, TopicId
 
 
 class LocalTopic:
@@ -26,11 +26,11 @@ class LocalTopic:
         replica = self.replicas.get(index)
         return not replica.offline if replica is not None else index not in self.unopened
 
-    def partition(self, index: int) -> Replica | ErrorCode:
-        """Return the replica if it can be used, else the error that clients get."""
+    def partition(self, index: int, leader_epoch: int = NO_EPOCH) -> Replica | ErrorCode:
+        """Return the replica if it serves, else the error that a client gets which knows of this leader epoch."""
         replica = self.replicas.get(index)
         if replica is not None:
-            return replica if replica.serves else replica.refusal
+            return replica if replica.serves else replica.refusal_of(leader_epoch)
         if not 0 <= index < self.partition_count:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return self.unopened.get(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -64,7 +64,7 @@ def locate(wanted: WantedRead) -> Replica | ErrorCode:
     """Return the partition, or the error if it cannot be read here."""
     if wanted.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID if wanted.by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return wanted.topic.partition(wanted.partition)
+    return wanted.topic.partition(wanted.partition, wanted.leader_epoch)
 
 
 def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at_least_one: bool) -> PartitionData:

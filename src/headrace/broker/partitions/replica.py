@@ -28,7 +28,7 @@ from headrace.log.partition_log import PartitionLog
 from headrace.log.space import Space
 from headrace.model.configs.values import TopicConfig
 from headrace.model.errors import ErrorCode
-from headrace.model.ids import NO_TIMESTAMP, NodeId, Offset, TopicId
+from headrace.model.ids import NO_EPOCH, NO_TIMESTAMP, NodeId, Offset, TopicId
 from headrace.wire.errors import InflationLimit
 from headrace.wire.records.header import (
     ATTRIBUTES,
@@ -455,9 +455,16 @@ class Replica:
         """Report bytes in the log that are not a batch, which a reader has found."""
         self._on_error(self, damage)
 
+    def refusal_of(self, leader_epoch: int) -> ErrorCode:
+        """Return the error that a client gets while this replica does not serve.
+
+        A client that knows of another leader epoch than this broker learns that first: one of the two is late.
+        """
+        return self.refusal if self.offline else self.check_leader_epoch(leader_epoch) or self.refusal
+
     def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
         """Compare the leader epoch that a client knows with the current one (KIP-320)."""
-        if current_leader_epoch == -1 or current_leader_epoch == self.role.leader_epoch:
+        if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.role.leader_epoch:
             return _NONE
         if current_leader_epoch < self.role.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH

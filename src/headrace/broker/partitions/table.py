@@ -27,7 +27,7 @@ from headrace.log.partition_log import PartitionLog
 from headrace.log.work import Work
 from headrace.model.configs.values import BrokerConfig, TopicConfig
 from headrace.model.errors import ErrorCode
-from headrace.model.ids import NodeId, Offset, TopicPartition
+from headrace.model.ids import NO_EPOCH, NodeId, Offset, TopicPartition
 from headrace.ports.clock import Clock
 from headrace.ports.spawner import Lane, Spawner, raise_failures
 
@@ -100,9 +100,9 @@ class PartitionTable:
 
     # Finding
 
-    def partition_of(self, topic: LocalTopic | None, index: int) -> Replica | ErrorCode:
-        """Return the partition, or the error that the client gets."""
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.partition(index)
+    def partition_of(self, topic: LocalTopic | None, index: int, leader_epoch: int = NO_EPOCH) -> Replica | ErrorCode:
+        """Return the partition, or the error that the client gets, which knows of this leader epoch."""
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.partition(index, leader_epoch)
 
     def home_of(self, partition: Replica) -> LogDirectory | None:
         """Return the log directory of a partition; None after its deletion."""

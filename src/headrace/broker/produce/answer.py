@@ -2,10 +2,12 @@
 
 from msgspec import Struct
 
+from headrace.broker.missed_leaders import MissedLeaders
 from headrace.broker.net.connection import Answer, Connection
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.produce.parse import ProduceRequest
-from headrace.wire.produce import PartitionAnswer, encode_response
+from headrace.broker.services import MetadataSource
+from headrace.wire.produce import CURRENT_LEADER_FROM, PartitionAnswer, encode_response
 
 Confirmation = tuple[Replica, int]
 """(partition, offset after the last record of the record set)."""
@@ -21,17 +23,27 @@ class RequestOutcome(Struct):
     confirmations: Confirmations = []
     keyless: dict[int, list[int]] = {}
     """Indexes of records without a key, by the number of their record set in the request (KIP-467)."""
+    missed: dict[int, tuple[str, int]] = {}
+    """Partitions that another broker leads, by the number of their record set in the request."""
     failed: bool = False
     """Whether any record set was rejected."""
 
 
-def answer_request(request: ProduceRequest, answer: Answer, outcome: RequestOutcome) -> None:
+def answer_request(request: ProduceRequest, answer: Answer, outcome: RequestOutcome, metadata: MetadataSource) -> None:
     """Encode the response, and register it with the partitions whose write or commit it waits for."""
     _, version, correlation_id, _, acks, timeout_ms, _, _ = request
     if acks == 0:
         _finish_unanswered(answer.connection, outcome)
         return
-    answer.parts, errors_at = encode_response(version, correlation_id, outcome.topics, 0, outcome.keyless)
+    if outcome.missed and version >= CURRENT_LEADER_FROM:
+        missed = MissedLeaders(metadata.image, answer.connection.listener_name)
+        found = ((number, missed.find(*partition)) for number, partition in outcome.missed.items())
+        leaders = {number: leader for number, leader in found if leader is not None}
+        answer.parts, errors_at = encode_response(
+            version, correlation_id, outcome.topics, 0, outcome.keyless, leaders, missed.endpoints()
+        )
+    else:
+        answer.parts, errors_at = encode_response(version, correlation_id, outcome.topics, 0, outcome.keyless)
     answer.waits = 0
     for confirmation, error_at in zip(outcome.confirmations, errors_at, strict=True):
         if confirmation is not None:

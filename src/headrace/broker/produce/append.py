@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from headrace.broker.metrics import PRODUCE_KEY, Metrics
+from headrace.broker.missed_leaders import MISSED
 from headrace.broker.net.connection import Answer
 from headrace.broker.partitions.append_result import NO_APPEND_TIME, RejectedBatch
 from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.produce.admit import topic_error
 from headrace.broker.produce.answer import Confirmations, RequestOutcome, answer_request
 from headrace.broker.produce.parse import ProduceRequest
-from headrace.broker.services import AccessControl, PartitionLookup, TurnClock
+from headrace.broker.services import AccessControl, MetadataSource, PartitionLookup, TurnClock
 from headrace.model.errors import ErrorCode
 from headrace.wire.produce import TOPIC_IDS_FROM, PartitionAnswer, PartitionSpan
 from headrace.wire.records.validation import KEYLESS_RECORDS_MAX
@@ -24,9 +25,16 @@ NO_PARTITION_ERRORS: PartitionErrors = MappingProxyType({})
 
 class AppendStage:
     def __init__(
-        self, *, partitions: PartitionLookup, access: AccessControl, metrics: Metrics, turn: TurnClock
+        self,
+        *,
+        partitions: PartitionLookup,
+        metadata: MetadataSource,
+        access: AccessControl,
+        metrics: Metrics,
+        turn: TurnClock,
     ) -> None:
         self._partitions = partitions
+        self._metadata = metadata
         self._access = access
         self._metrics = metrics
         self._turn = turn
@@ -54,7 +62,7 @@ class AppendStage:
                 results = self._append_sets(request, topic, topic_key, record_sets, partition_errors, outcome)
             outcome.topics.append((topic_key, results))
         self._metrics.request_errors[PRODUCE_KEY] += outcome.failed
-        answer_request(request, answer, outcome)
+        answer_request(request, answer, outcome, self._metadata)
         return outcome.confirmations
 
     def _append_sets(
@@ -74,15 +82,23 @@ class AppendStage:
             error = partition_errors.get((topic_key, index), _NONE) if partition_errors else _NONE
             partition = error or topic.partition(index)
             if isinstance(partition, ErrorCode):
-                results.append(self._reject(RejectedBatch(partition), index, outcome))
+                results.append(self._reject_in(topic, RejectedBatch(partition), index, outcome))
                 continue
             result = partition.append(frame, start, end, version, acks, wall_ms, has_transactional_id, prepared)
             if isinstance(result, RejectedBatch):
-                results.append(self._reject(result, index, outcome))
+                results.append(self._reject_in(topic, result, index, outcome))
                 continue
             outcome.confirmations.append((partition, result.end_offset))
             results.append((index, 0, result.base_offset, result.append_time, partition.log.start_offset))
         return results
+
+    def _reject_in(
+        self, topic: LocalTopic, rejected: RejectedBatch, index: int, outcome: RequestOutcome
+    ) -> PartitionAnswer:
+        """Reject a record set of a known topic: another broker may lead its partition."""
+        if rejected.error in MISSED:
+            outcome.missed[len(outcome.confirmations)] = (topic.name, index)
+        return self._reject(rejected, index, outcome)
 
     def _reject(self, rejected: RejectedBatch, index: int, outcome: RequestOutcome) -> PartitionAnswer:
         error = rejected.error

@@ -8,7 +8,7 @@ from headrace.broker.produce.parse import parse_request
 from headrace.broker.produce.record_hold import RecordHold
 from headrace.broker.produce.repeated_requests import RepeatedRequests, remember_shape
 from headrace.broker.produce.transaction_hold import TransactionChecks, TransactionHold
-from headrace.broker.services import AccessControl, PartitionLookup, TurnClock
+from headrace.broker.services import AccessControl, MetadataSource, PartitionLookup, TurnClock
 from headrace.broker.timers import Timers
 from headrace.model.errors import ErrorCode
 from headrace.ports.spawner import Spawner
@@ -19,6 +19,7 @@ class ProduceStages:
         self,
         *,
         partitions: PartitionLookup,
+        metadata: MetadataSource,
         transactions: TransactionChecks,
         access: AccessControl,
         metrics: Metrics,
@@ -27,7 +28,7 @@ class ProduceStages:
         turn: TurnClock,
     ) -> None:
         self._access = access
-        self._append = AppendStage(partitions=partitions, access=access, metrics=metrics, turn=turn)
+        self._append = AppendStage(partitions=partitions, metadata=metadata, access=access, metrics=metrics, turn=turn)
         self.transaction_hold = TransactionHold(
             self._append, partitions=partitions, transactions=transactions, access=access, timers=timers
         )
