@@ -2,11 +2,18 @@
 
 import pytest
 
-from headrace.core.controller.records import PartitionChangeRecord
+from headrace.broker.cluster.controller_host import ControllerHost
+from headrace.core.controller.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
 from headrace.model.errors import ErrorCode as E
 from headrace.model.limits import FETCH_PARTITIONS_PER_SLICE
 from headrace.wire.apis import ApiKey
-from headrace.wire.messages import create_partitions, describe_configs, list_offsets, offset_for_leader_epoch
+from headrace.wire.messages import (
+    create_partitions,
+    describe_cluster,
+    describe_configs,
+    list_offsets,
+    offset_for_leader_epoch,
+)
 from tests.broker.other_brokers import (
     NO_LEADER,
     OTHER,
@@ -252,3 +259,41 @@ def test_a_client_that_knows_a_newer_epoch_than_this_broker_retries_here(broker,
         by_epoch = offset_for_leader_epoch.OffsetForLeaderEpochRequestTopic(topic="t", partitions=(wanted,))
         asking = offset_for_leader_epoch.OffsetForLeaderEpochRequest(replica_id=-1, topics=(by_epoch,))
         assert client.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, asking).topics[0].partitions[0].error_code == error
+
+
+def test_a_fenced_broker_is_left_out_and_its_partitions_have_no_leader(broker, client):
+    create_elsewhere(client, "t", THIS, OTHER)
+    commit_and_wait(broker, BrokerRegistrationChangeRecord(OTHER, 1, fenced=True))
+    answer = client.metadata("t")
+    assert [each.node_id for each in answer.brokers] == [THIS]
+    found = answer.topics[0].partitions[1]
+    assert (found.error_code, found.leader_id, found.isr_nodes) == (E.LEADER_NOT_AVAILABLE, -1, ())
+    assert (found.replica_nodes, found.offline_replicas) == ((OTHER,), (OTHER,))
+    response = client.wait(client.send_fetch((client.topic_id("t"), 1, 0), version=17, by_id=True))
+    assert hint(response, response.responses[0].partitions[0]) == NO_HINT
+    commit_and_wait(broker, BrokerRegistrationChangeRecord(OTHER, 1, fenced=False))
+    assert client.metadata("t").topics[0].partitions[1].leader_id == OTHER
+
+
+def test_describe_cluster_shows_fenced_brokers_on_request(broker, client):
+    commit_and_wait(broker, BrokerRegistrationChangeRecord(OTHER, 1, fenced=True))
+
+    def described(version, *, include_fenced=False):
+        request = describe_cluster.DescribeClusterRequest(include_fenced_brokers=include_fenced)
+        answer = client.ask(ApiKey.DESCRIBE_CLUSTER, version, request)
+        return [(each.broker_id, each.is_fenced) for each in answer.brokers]
+
+    assert described(1) == described(2) == [(THIS, False)]
+    assert described(2, include_fenced=True) == [(THIS, False), (OTHER, True)]
+
+
+@pytest.mark.parametrize(
+    ("active", "named"), [(OTHER, {OTHER}), (77, {THIS, OTHER}), (None, {THIS, OTHER})], ids=["broker", "other", "none"]
+)
+def test_the_controller_is_a_broker_that_clients_can_reach(client, monkeypatch, active, named):
+    """A controller without the role of a broker has no address for clients; any broker forwards to it."""
+    monkeypatch.setattr(ControllerHost, "active_controller", active)
+    answered = {client.metadata("t").controller_id for _ in range(30)}
+    request = describe_cluster.DescribeClusterRequest()
+    answered |= {client.ask(ApiKey.DESCRIBE_CLUSTER, 1, request).controller_id for _ in range(30)}
+    assert answered == named

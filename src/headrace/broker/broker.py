@@ -132,7 +132,8 @@ class Broker:
 
     def refusal_of_new_partitions(self) -> str | None:
         """Return why no partition can be created now; None if one can, or if another broker may have space."""
-        is_alone = self.image.brokers.keys() <= {self.node_id}
+        others = (broker for node_id, broker in self.image.brokers.items() if node_id != self.node_id)
+        is_alone = not any(broker.takes_partitions for broker in others)
         return self.partitions.refusal_of_new() if is_alone else None
 
     def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:

@@ -32,6 +32,6 @@ class MissedLeaders:
     def _endpoint(self, node_id: NodeId) -> LeaderEndpoint | None:
         broker = self._image.brokers.get(node_id)
         endpoint = None if broker is None else broker.endpoints.get(self._listener_name)
-        if broker is None or endpoint is None:
+        if broker is None or endpoint is None or broker.fenced:
             return None
         return LeaderEndpoint(node_id, endpoint.host, endpoint.port, broker.rack)

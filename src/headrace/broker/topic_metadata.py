@@ -69,7 +69,7 @@ class TopicMetadata:
 
 def live_brokers(image: MetadataImage) -> frozenset[NodeId]:
     """Return the brokers that clients may be sent to."""
-    return frozenset(image.brokers)
+    return frozenset(node_id for node_id, broker in image.brokers.items() if not broker.fenced)
 
 
 def _outside(nodes: tuple[NodeId, ...], usable: Set[NodeId]) -> tuple[NodeId, ...]:

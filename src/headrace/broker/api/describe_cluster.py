@@ -1,7 +1,9 @@
-"""DescribeCluster (60): the brokers of this listener, the controller and the cluster's id."""
+"""DescribeCluster (60): the brokers of this listener, the controller and the cluster's id; fenced ones on request."""
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.authorization import CLUSTER_OPERATIONS, authorized_operations
+from headrace.broker.api.support.controller_ids import controller_id
+from headrace.core.controller.image import BrokerImage
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_cluster import (
@@ -26,14 +28,24 @@ def handle(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClus
     return DescribeClusterResponse(
         throttle_time_ms=ctx.throttle_time_ms,
         cluster_id=ctx.cluster_id,
-        controller_id=ctx.node_id,
+        controller_id=controller_id(ctx),
         brokers=tuple(
-            DescribeClusterResponseBroker(
-                broker_id=node_id, host=endpoint.host, port=endpoint.port, rack=ctx.image.brokers[node_id].rack
-            )
-            for node_id, endpoint in ctx.image.endpoints(ctx.listener_name)
+            _described(broker, ctx.listener_name)
+            for broker in ctx.image.brokers.values()
+            if ctx.listener_name in broker.endpoints and (request.include_fenced_brokers or not broker.fenced)
         ),
         cluster_authorized_operations=operations,
+    )
+
+
+def _described(broker: BrokerImage, listener_name: str) -> DescribeClusterResponseBroker:
+    endpoint = broker.endpoints[listener_name]
+    return DescribeClusterResponseBroker(
+        broker_id=broker.node_id,
+        host=endpoint.host,
+        port=endpoint.port,
+        rack=broker.rack,
+        is_fenced=broker.fenced,
     )
 
 

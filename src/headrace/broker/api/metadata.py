@@ -6,6 +6,7 @@ little. A request for many topics is answered over several turns, a slice at a t
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.authorization import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, authorized_operations
+from headrace.broker.api.support.controller_ids import controller_id
 from headrace.core.controller.commands import NewTopic, Refused
 from headrace.core.controller.names import INTERNAL_TOPICS, check_topic_name
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
@@ -129,7 +130,7 @@ class _ResponseBuilder:
                 for node_id, endpoint in image.endpoints(ctx.listener_name)
             ],
             cluster_id=ctx.cluster_id,
-            controller_id=ctx.node_id,
+            controller_id=controller_id(ctx),
             topics=self._fragments,
             cluster_authorized_operations=operations,
         )
