@@ -21,6 +21,8 @@ from headrace.broker.produce import record_hold, transaction_hold
 from headrace.cli.main import cli
 from headrace.core.groups.states import TRANSITIONS as GROUP_TRANSITIONS
 from headrace.core.groups.states import GroupState
+from headrace.core.peers.handshake import TRANSITIONS as HANDSHAKE_TRANSITIONS
+from headrace.core.peers.handshake import HandshakeState
 from headrace.core.raft.roles import TRANSITIONS, Role
 from headrace.core.transactions import settings
 from headrace.core.transactions.states import PRECEDING, TransactionState
@@ -266,6 +268,16 @@ def raft_diagram() -> Iterator[str]:
         yield f"    {role} --> {following}: {event}"
 
 
+def handshake_diagram() -> Iterator[str]:
+    yield "stateDiagram-v2"
+    for state in HandshakeState:
+        yield f"    {state.name}: {state}"
+    yield f"    [*] --> {HandshakeState.AWAITING_CHALLENGE.name}: the initiator"
+    yield f"    [*] --> {HandshakeState.AWAITING_HELLO.name}: the acceptor"
+    for (state, event), following in HANDSHAKE_TRANSITIONS.items():
+        yield f"    {state.name} --> {following.name}: {event}"
+
+
 def group_diagram() -> Iterator[str]:
     yield "stateDiagram-v2"
     yield f"    [*] --> {GroupState.EMPTY}: the first member or commit names the group"
@@ -334,6 +346,7 @@ class Diagram(NamedTuple):
 DIAGRAMS = (
     Diagram("internals/README.md", "the contracts in pyproject.toml", layers_diagram),
     Diagram("internals/raft.md", "core/raft/roles.py", raft_diagram),
+    Diagram("internals/peer-links.md", "core/peers/handshake.py", handshake_diagram),
     Diagram("internals/transaction.md", "core/transactions/states.py", transaction_diagram),
     Diagram("guide/groups.md", "core/groups/states.py", group_diagram),
 )

@@ -4,6 +4,8 @@ Handlers and coordinators see it only through the protocols of `services.py`.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from headrace.broker.access import OpenAccess
 from headrace.broker.cluster.controller_host import ControllerHost
@@ -34,6 +36,10 @@ from headrace.model.ids import NodeId
 from headrace.ports.bundle import Ports
 from headrace.ports.disk import Slice
 from headrace.ports.spawner import Lane
+
+if TYPE_CHECKING:
+    from headrace.broker.peers.controller_requests import ControllerRequests
+    from headrace.broker.peers.invitations import Invitations
 
 
 class Broker:
@@ -71,6 +77,8 @@ class Broker:
         self.metrics = metrics
         self.logger = logger
         self.on_configured: Callable[[BrokerConfig], None] = lambda config: None
+        self.invitations: Invitations | None = None
+        """Invitations to join the cluster; None on a node without a listener for other nodes."""
         self.deliver_raft: Callable[[NodeId, bytes], None] = lambda source, message: None
         """Called with the Raft messages of other nodes."""
         self.on_many_files: Callable[[], None] = lambda: None
@@ -102,6 +110,13 @@ class Broker:
         )
         self.lookups = Lookups(ports.spawner, timers)
         partitions.on_led = self._partition_led
+
+    @cached_property
+    def controller_requests(self) -> "ControllerRequests":
+        """The way of requests to the active controller, when it is another node."""
+        from headrace.broker.peers.controller_requests import ControllerRequests  # a standalone node never needs it
+
+        return ControllerRequests(self.controller, node_id=self.node_id, peers=self.peers, timers=self.timers)
 
     @property
     def image(self) -> MetadataImage:
@@ -138,6 +153,9 @@ class Broker:
 
     def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:
         """Create topics that a client refers to; the client sees the result in the metadata."""
+        if not self.controller.is_active:
+            self.controller_requests.create_topics(topics, lambda: self.partitions.when_ready(then))
+            return
         proposal = self.controller.create_topics(topics)
         proposal.then(lambda _outcome: self.partitions.when_ready(then))
 

@@ -1,11 +1,17 @@
 """Opening of the log directories when a node starts, and the cluster id and the cluster key that they carry."""
 
-import base64
 from errno import ENOENT
 from typing import NamedTuple
 
 from headrace.broker.logs import NodeLogger
-from headrace.log.cluster_key import ClusterKey, NoClusterKey, new_cluster_key, read_cluster_key, write_cluster_key
+from headrace.log.cluster_key import (
+    ClusterKey,
+    NoClusterKey,
+    new_cluster_id,
+    new_cluster_key,
+    read_cluster_key,
+    write_cluster_key,
+)
 from headrace.log.directory import LogDirectory, read_meta_properties
 from headrace.log.errors import CorruptFile, WrongDirectory
 from headrace.log.known_directories import missing, read_known, write_known
@@ -14,8 +20,6 @@ from headrace.log.open_files import OpenFiles
 from headrace.model.configs.values import BrokerConfig
 from headrace.ports.disk import Disk
 from headrace.ports.entropy import Entropy
-
-CLUSTER_ID_BYTES = 16
 
 
 class LogDirectories(NamedTuple):
@@ -59,7 +63,7 @@ def open_directories(
             f"{home} belongs to cluster {cluster_id!r}, but its {CLUSTER_KEY} to cluster {key.cluster_id!r}; restore "
             "the file from another node of the cluster, or start with an empty directory"
         )
-    cluster_id = cluster_id or (key.cluster_id if key is not None else _new_cluster_id(entropy))
+    cluster_id = cluster_id or (key.cluster_id if key is not None else new_cluster_id(entropy))
     is_founded = key is None and config.cluster.listener is not None
     key = new_cluster_key(entropy, cluster_id) if is_founded else key
     directories = LogDirectories(cluster_id, key, [], [])
@@ -117,7 +121,3 @@ def _cluster_id(disk: Disk, log_dirs: tuple[str, ...]) -> str | None:
         except (OSError, KeyError, CorruptFile):
             continue
     return None
-
-
-def _new_cluster_id(entropy: Entropy) -> str:
-    return base64.urlsafe_b64encode(entropy.random_bytes(CLUSTER_ID_BYTES)).decode().rstrip("=")

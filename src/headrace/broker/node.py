@@ -30,6 +30,7 @@ from headrace.broker.storage import StorageWatch
 from headrace.broker.timers import Timers
 from headrace.core.controller.settings import ControllerSettings
 from headrace.core.raft.ids import DirectoryId, ReplicaKey
+from headrace.core.raft.messages import Message
 from headrace.log.checkpoints import encode_uuid
 from headrace.log.directory import LogDirectory
 from headrace.log.open_files import OpenFiles
@@ -113,6 +114,8 @@ class Node:
         self._compose_background_tasks(partitions)
         self.quorum.on_no_room = lambda: self._storage.no_room(directories.home)
         controller.refusal_of_new_partitions = self.broker.refusal_of_new_partitions
+        if self._peers is not None:
+            self.broker.deliver_raft = self._peers.raft_receiver(self.quorum.deliver)
         self.broker.on_configured = self._configured
         self.broker.on_many_files = self._housekeeping.close_idle_files
 
@@ -136,6 +139,7 @@ class Node:
             timers=self._timers,
             clock=ports.clock,
             entropy=ports.entropy,
+            send=self._send_raft,
             notice=self.logger.warning,
         )
         return quorum, replay
@@ -171,6 +175,10 @@ class Node:
             logger=self.logger,
             image=lambda: self.broker.image,
         )
+
+    def _send_raft(self, message: Message) -> None:
+        if self._peers is not None:
+            self._peers.send_raft(message)
 
     def _partition_table(self, directories: LogDirectories) -> PartitionTable:
         def directory_failed(directory: LogDirectory) -> None:
@@ -270,6 +278,7 @@ class Node:
     def _start_up(self, directories: LogDirectories, host_name: str) -> None:
         """Begin the start-up, which ends in a later turn."""
         if self._peers is not None and directories.cluster_key is not None:
+            self.broker.invitations = self._peers.invitations(directories.cluster_key, host_name)
             self._peers.start(
                 self.loop,
                 node_id=NodeId(self.config.node_id),

@@ -87,6 +87,14 @@ class ClusterDescription:
     brokers: tuple[Broker, ...]
 
 
+class ClusterInvitation(NamedTuple):
+    """A token with which one other node may join the cluster, once; it is a secret until then."""
+
+    token: str
+    expiry_ms: int
+    """The time at which it becomes invalid, in milliseconds of the epoch."""
+
+
 class QuorumReplica(NamedTuple):
     """A node that keeps the metadata log."""
 

@@ -14,6 +14,7 @@ from headrace.log.names import CLUSTER_KEY
 from headrace.ports.disk import Disk
 from headrace.ports.entropy import Entropy
 
+CLUSTER_ID_BYTES = 16
 SECRET_BYTES = 32
 
 
@@ -39,6 +40,10 @@ class ClusterKey:
 
     def __repr__(self) -> str:
         return f"ClusterKey({self.cluster_id!r}, ***)"
+
+
+def new_cluster_id(entropy: Entropy) -> str:
+    return base64.urlsafe_b64encode(entropy.random_bytes(CLUSTER_ID_BYTES)).decode().rstrip("=")
 
 
 def new_cluster_key(entropy: Entropy, cluster_id: str) -> ClusterKey:

@@ -41,3 +41,8 @@ class Principal(NamedTuple):
 
 
 ANONYMOUS = Principal("User", "ANONYMOUS")
+
+
+def node_principal(node_id: int) -> Principal:
+    """Return the principal of a node of the cluster."""
+    return Principal("Node", str(node_id))

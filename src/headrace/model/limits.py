@@ -173,11 +173,13 @@ PEER_CONNECTIONS_PER_NODE_MAX = 4
 PEER_REQUESTS_MAX = 1_000
 """Unanswered requests to one node; more fail at once. A node that sends more is disconnected."""
 
-PEER_UNSENT_BYTES_MAX = 32 << 20
+PEER_UNSENT_BYTES_MAX = 64 << 20
 """Bytes that wait to be sent to one node; above it requests fail at once."""
 
-PEER_RAFT_UNSENT_BYTES_MAX = 8 << 20
-"""Bytes that wait to be sent to one node above which Raft messages are dropped; Raft sends what is needed again."""
+PEER_RAFT_UNSENT_BYTES_MAX = 16 << 20
+"""Bytes that wait to be sent to one node above which Raft messages are dropped, unless none waits; Raft sends what is
+needed again.
+"""
 
 PEER_RESPONSE_BYTES_MAX = 64 << 20
 """Bytes of a response of another node; a larger one closes the connection."""
@@ -202,3 +204,21 @@ NAME_RESOLVING_MS_MAX = 10_000
 
 NAMES_MAX = 1_000
 """Host names of other nodes whose addresses are kept."""
+
+FORWARDS_MAX = 1_000
+"""Requests of clients that this node has forwarded to the active controller and that have no response yet."""
+
+FORWARD_RETRY_MS = 50
+"""Wait before a forwarded request is sent again, because the controller was not known or did not answer."""
+
+FORWARD_WAIT_MS = 5_000
+"""Time within which the active controller must have answered a request that does not say how long it waits."""
+
+FORWARD_WAIT_MS_MAX = 60_000
+"""The longest such time, whatever a request says."""
+
+INVITATIONS_MAX = 100
+"""Invitations of one node that were not used yet."""
+
+INVITATION_MS_MAX = 7 * 24 * 3_600_000
+"""The longest time for which an invitation may be valid."""

@@ -6,7 +6,7 @@ A handler module has a function `handle(request, ctx)`. It returns the response 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from headrace.broker.api.response_writer import ResponseWriter
 from headrace.broker.cluster.controller_host import ControllerHost
@@ -38,6 +38,10 @@ from headrace.ports.entropy import Entropy
 from headrace.ports.spawner import Spawner
 from headrace.wire.errors import ProtocolError
 
+if TYPE_CHECKING:
+    from headrace.broker.peers.controller_requests import ControllerRequests
+    from headrace.broker.peers.invitations import Invitations
+
 
 class HandlerServices(RequestServices, ConfigProvider, Protocol):
     """Parts of the broker that handlers reach through their context."""
@@ -52,6 +56,10 @@ class HandlerServices(RequestServices, ConfigProvider, Protocol):
     def topic_metadata(self) -> TopicMetadata: ...
     @property
     def controller(self) -> ControllerHost: ...
+    @property
+    def controller_requests(self) -> "ControllerRequests": ...
+    @property
+    def invitations(self) -> "Invitations | None": ...
     @property
     def groups(self) -> Groups: ...
     @property
@@ -126,7 +134,7 @@ class RequestContext:
     Everything is looked up when it is used, because configs and metadata change while a request is parked.
     """
 
-    __slots__ = ("_services", "_writer", "client_id", "connection", "version")
+    __slots__ = ("_services", "_writer", "client_id", "connection", "dispatch", "version")
 
     def __init__(
         self,
@@ -136,8 +144,11 @@ class RequestContext:
         version: int,
         client_id: str | None,
         writer: ResponseWriter,
+        dispatch: Callable[[Connection, bytes], None],
     ) -> None:
+        """`dispatch` handles a forwarded request on the connection that stands in for the client's."""
         self._services = services
+        self.dispatch = dispatch
         self.connection = connection
         self.version = version
         self.client_id = client_id
@@ -230,6 +241,11 @@ class RequestContext:
     def controller(self) -> ControllerHost:
         """Controller, which commits changes of metadata."""
         return self._services.controller
+
+    @property
+    def invitations(self) -> "Invitations | None":
+        """Invitations to join the cluster; None on a node without a listener for other nodes."""
+        return self._services.invitations
 
     @property
     def groups(self) -> Groups:

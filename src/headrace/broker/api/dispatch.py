@@ -16,16 +16,20 @@ from headrace.broker.api.large_requests import (
     LargeFrame,
     LargeRequest,
     LargeRequests,
+    OwnFrames,
     commit_in_slices,
     read_in_steps,
 )
 from headrace.broker.api.refusals import too_large
 from headrace.broker.api.registry import BEFORE_AUTHENTICATION, INTERNAL, SERVED, ServedApi
 from headrace.broker.api.response_writer import ResponseWriter
-from headrace.broker.net.connection import NOT_ANSWERED_YET, Answer, Connection, UnorderedAnswer
+from headrace.broker.api.support.proposals import COMMIT_WAIT_MS_MIN
+from headrace.broker.net.connection import NO_TOKEN, NOT_ANSWERED_YET, Answer, Connection, UnorderedAnswer
 from headrace.broker.net.receiver import HandleRepeat
 from headrace.broker.services import FetchServices, RaftServices, TurnClock
 from headrace.model.limits import (
+    FORWARD_WAIT_MS,
+    FORWARD_WAIT_MS_MAX,
     PEER_HANDSHAKE_BYTES_MAX,
     PEER_REQUESTS_MAX,
     REQUEST_BYTES_AT_ONCE_MAX,
@@ -45,8 +49,10 @@ _OFFSET_COMMIT = int(ApiKey.OFFSET_COMMIT)
 _FOR_CLIENTS = frozenset((ApiKey.PRODUCE, ApiKey.FETCH))
 """APIs that other nodes do not use: their responses are in order, so that they would delay all others."""
 
-_MOSTLY_OPAQUE = frozenset((ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
-"""Records, subscriptions and assignments are passed on without being read, so their size costs nothing."""
+_MOSTLY_OPAQUE = frozenset((ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.FORWARD_REQUEST))
+"""Records, subscriptions, assignments and forwarded requests are passed on without being read, so their size costs
+nothing.
+"""
 
 
 class DispatchServices(HandlerServices, FetchServices, TurnClock, produce.ProduceServices, RaftServices, Protocol):
@@ -139,6 +145,14 @@ class Dispatcher:
             return
         if version >= flexible_from:
             position = skip_tagged_fields(frame, position, end)
+        if (
+            tuned is None
+            and api.on_controller
+            and not self._services.controller.is_active
+            and connection.token != NO_TOKEN
+        ):
+            self._forward(route, connection, frame, start, position, end, version)
+            return
         if end - start > REQUEST_BYTES_AT_ONCE_MAX and self._is_put_off(
             route, connection, frame, start, position, end, version, correlation_id
         ):
@@ -183,6 +197,38 @@ class Dispatcher:
         connection.mark_dirty()
         return False
 
+    def dispatch(self, stand_in: Connection, frame: bytes) -> None:
+        """Handle a forwarded request on this node. Raises ProtocolError if it is malformed or not for a controller."""
+        if len(frame) < _HEADER_BYTES:
+            raise truncated()
+        api_key = _HEADER.unpack_from(frame)[0]
+        route = self._routes.get(api_key)
+        if route is None or not route.api.on_controller:
+            raise ProtocolError(f"API key {api_key} is not for the active controller")
+        self.handle_frame(stand_in, memoryview(frame), 0, len(frame))
+
+    def _forward(
+        self, route: Route, connection: Connection, frame: memoryview, start: int, position: int, end: int, version: int
+    ) -> None:
+        """Let the active controller answer, or this node if there is none in time."""
+        from headrace.broker.api.forwarded_requests import ForwardedAnswer  # a standalone node never needs it
+
+        wait_ms = FORWARD_WAIT_MS
+        if end - start <= REQUEST_BYTES_AT_ONCE_MAX:
+            request = self._handler(route.api).decode_request(frame, position, end, version)
+            wait_ms = max(COMMIT_WAIT_MS_MIN, min(getattr(request, "timeout_ms", wait_ms), FORWARD_WAIT_MS_MAX))
+        answer, request_bytes = self._reserve(connection), bytes(frame[start:end])
+        ForwardedAnswer(self._services, answer, request_bytes, self.dispatch).begin(wait_ms)
+
+    def _reserve(self, connection: Connection) -> Answer:
+        """Reserve the slot of a response."""
+        if connection.peer is None:
+            answer = Answer(connection, None, NOT_ANSWERED_YET)
+            connection.answers.append(answer)
+            return answer
+        connection.peer.requests_unanswered += 1
+        return UnorderedAnswer(connection, None, NOT_ANSWERED_YET)
+
     def _peer_route(self, connection: Connection, api_key: int, size: int) -> Route | None:
         """Return the route of a request of another node."""
         assert connection.peer is not None
@@ -215,12 +261,13 @@ class Dispatcher:
     ) -> bool:
         """Return whether a long request is processed over several turns from now on."""
         api = route.api
-        if route.tuned is not None or self.keeper is None:
+        keeper = self.keeper if connection.token != NO_TOKEN else OwnFrames()
+        if route.tuned is not None or keeper is None:
             return False
         handler = self._handler(api)
-        if handler.decode_request is not handler.codec.decode_request or not self.keeper.keep(frame):
+        if handler.decode_request is not handler.codec.decode_request or not keeper.keep(frame):
             return False  # it has its own route, or came in small pieces, which are not kept
-        large = LargeFrame(self.keeper, frame, frame[position:end])
+        large = LargeFrame(keeper, frame, frame[position:end])
         key, slices = int(api.key), self._large_requests.slices
         if key in SLICED:
             header = bytes(frame[start:position])
@@ -264,15 +311,9 @@ class Dispatcher:
         client_id: bytes,
     ) -> RequestContext:
         """Create the context of a request, and reserve the slot of its response."""
-        if connection.peer is None:
-            answer = Answer(connection, None, NOT_ANSWERED_YET)
-            connection.answers.append(answer)
-        else:
-            answer = UnorderedAnswer(connection, None, NOT_ANSWERED_YET)
-            connection.peer.requests_unanswered += 1
         writer = ResponseWriter(
             self._services,
-            answer,
+            self._reserve(connection),
             handler.codec,
             key=int(api.key),
             version=version,
@@ -284,6 +325,7 @@ class Dispatcher:
             version=version,
             client_id=client_id.decode(errors="replace") or None,
             writer=writer,
+            dispatch=self.dispatch,
         )
 
     def _handler(self, api: ServedApi) -> Handler:

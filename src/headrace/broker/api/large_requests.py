@@ -39,6 +39,16 @@ class FrameKeeper(Protocol):
     def give_back(self, frame: memoryview) -> None: ...
 
 
+class OwnFrames:
+    """Keeps frames that are in no buffer of the receiver: those of forwarded requests."""
+
+    def keep(self, frame: memoryview) -> bool:
+        return True
+
+    def give_back(self, frame: memoryview) -> None:
+        """Do nothing."""
+
+
 class LargeFrame:
     """A complete frame that stays in its buffer until `give_back` is called."""
 

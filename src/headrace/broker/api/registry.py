@@ -34,8 +34,8 @@ SERVED = (
     ServedApi(ApiKey.DESCRIBE_GROUPS, 0, 6, "describe_groups"),
     ServedApi(ApiKey.LIST_GROUPS, 0, 5, "list_groups"),
     ServedApi(ApiKey.API_VERSIONS, 0, 4, "api_versions"),
-    ServedApi(ApiKey.CREATE_TOPICS, 0, 7, "create_topics"),
-    ServedApi(ApiKey.DELETE_TOPICS, 0, 6, "delete_topics"),
+    ServedApi(ApiKey.CREATE_TOPICS, 0, 7, "create_topics", on_controller=True),
+    ServedApi(ApiKey.DELETE_TOPICS, 0, 6, "delete_topics", on_controller=True),
     ServedApi(ApiKey.DELETE_RECORDS, 0, 2, "delete_records"),
     ServedApi(ApiKey.INIT_PRODUCER_ID, 0, 5, "init_producer_id"),
     ServedApi(ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4, "offset_for_leader_epoch"),
@@ -45,11 +45,11 @@ SERVED = (
     ServedApi(ApiKey.TXN_OFFSET_COMMIT, 0, 5, "txn_offset_commit"),
     ServedApi(ApiKey.WRITE_TXN_MARKERS, 0, 2, "write_txn_markers"),
     ServedApi(ApiKey.DESCRIBE_CONFIGS, 0, 4, "describe_configs"),
-    ServedApi(ApiKey.ALTER_CONFIGS, 0, 2, "alter_configs"),
+    ServedApi(ApiKey.ALTER_CONFIGS, 0, 2, "alter_configs", on_controller=True),
     ServedApi(ApiKey.DESCRIBE_LOG_DIRS, 0, 4, "describe_log_dirs"),
-    ServedApi(ApiKey.CREATE_PARTITIONS, 0, 3, "create_partitions"),
+    ServedApi(ApiKey.CREATE_PARTITIONS, 0, 3, "create_partitions", on_controller=True),
     ServedApi(ApiKey.DELETE_GROUPS, 0, 2, "delete_groups"),
-    ServedApi(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "incremental_alter_configs"),
+    ServedApi(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "incremental_alter_configs", on_controller=True),
     ServedApi(ApiKey.OFFSET_DELETE, 0, 0, "offset_delete"),
     ServedApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, "describe_cluster"),
     ServedApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers"),
@@ -65,13 +65,16 @@ SERVED = (
     ServedApi(ApiKey.DESCRIBE_BATCHES, 0, 0, "describe_batches"),
     ServedApi(ApiKey.SCAN_MANIFEST, 0, 0, "scan_manifest"),
     ServedApi(ApiKey.SCAN_RELEASE, 0, 0, "scan_release"),
+    ServedApi(ApiKey.CREATE_INVITATION, 0, 0, "create_invitation"),
 )
 
 INTERNAL = (
     ServedApi(ApiKey.AUTHENTICATE_PEER, 0, 0, "authenticate_peer"),
     ServedApi(ApiKey.RAFT_MESSAGES, 0, 0, "raft_messages"),
+    ServedApi(ApiKey.FORWARD_REQUEST, 0, 0, "forward_request"),
+    ServedApi(ApiKey.JOIN_CLUSTER, 0, 0, "join_cluster"),
 )
 """APIs between the nodes of a cluster: served on the CONTROLLER listener alone, and not listed by ApiVersions."""
 
-BEFORE_AUTHENTICATION = frozenset({ApiKey.AUTHENTICATE_PEER})
+BEFORE_AUTHENTICATION = frozenset({ApiKey.AUTHENTICATE_PEER, ApiKey.JOIN_CLUSTER})
 """APIs that a connection at the CONTROLLER listener may use before it has authenticated."""

@@ -9,12 +9,14 @@ from msgspec import Struct
 from headrace.model.access import ANONYMOUS, Principal
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
 from headrace.ports.disk import FileHandle, Slice
-from headrace.ports.network import READABLE, Transport
+from headrace.ports.network import READABLE, Token, Transport
 
 if TYPE_CHECKING:
     from headrace.broker.peers.session import PeerSession
 
 NO_PARTIAL_FRAME = -1.0
+NO_TOKEN = Token(-1)
+"""The token of an object that stands in for a connection and has no socket."""
 NOT_ANSWERED_YET = 1
 """The `waits` of an answer that has no parts yet: `Answer.complete` ends the wait."""
 _HELD_BACK_BYTES = 1 << 60

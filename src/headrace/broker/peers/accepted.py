@@ -9,13 +9,10 @@ from headrace.broker.peers.refusals import RefusalLog
 from headrace.broker.peers.session import PeerSession
 from headrace.broker.timers import Timers
 from headrace.core.peers.handshake import NONCE_BYTES, Acceptor, PeerIdentity
-from headrace.model.access import Principal
+from headrace.model.access import node_principal
 from headrace.model.ids import NodeId
 from headrace.model.limits import PEER_CONNECTIONS_PER_NODE_MAX, PEER_HANDSHAKE_MS_MAX, PEERS_UNAUTHENTICATED_MAX
 from headrace.ports.entropy import Entropy
-
-NODE_PRINCIPAL = "Node"
-"""The principal type of an authenticated node."""
 
 
 class ConnectionCloser(Protocol):
@@ -74,7 +71,7 @@ class AcceptedPeers:
             if session.refusal:
                 self._refuse(connection, session.refusal)
             return
-        connection.principal = Principal(NODE_PRINCIPAL, str(peer.node_id))
+        connection.principal = node_principal(peer.node_id)
         self._refusals.accepted(connection.peer_host)
         known = self._known.setdefault(peer.node_id, [])
         known.append(connection)

@@ -136,7 +136,8 @@ class PeerLinks:
         """Send a Raft message; it is dropped while the node cannot be reached or does not take what was sent before."""
         route = self._route(node_id)
         unsent_bytes = route.post_bytes + (route.link.unsent_bytes if route.link is not None else 0)
-        if unsent_bytes + len(message) > PEER_RAFT_UNSENT_BYTES_MAX or self._refusal(route) is not None:
+        is_too_much = unsent_bytes > 0 and unsent_bytes + len(message) > PEER_RAFT_UNSENT_BYTES_MAX
+        if is_too_much or self._refusal(route) is not None:
             return
         route.posts.append(message)
         route.post_bytes += len(message)
@@ -282,6 +283,8 @@ class PeerLinks:
         try:
             if event & WRITABLE:
                 link.flush()
+                if link.tested_ms is not None:  # the peer takes bytes, but the test is still behind others
+                    link.tested_ms = self._timers.now_ms()
             if event & (READABLE | BROKEN):
                 link.receive(self._room, self._timers.now_ms())
             if link.refusal is not None:

@@ -5,17 +5,21 @@ from collections.abc import Callable
 from headrace.broker.logs import NodeLogger
 from headrace.broker.net.loop import Loop
 from headrace.broker.peers.accepted import AcceptedPeers
+from headrace.broker.peers.invitations import Invitations
 from headrace.broker.peers.links import PeerLinks
 from headrace.broker.peers.routes import PeerAddress
 from headrace.broker.timers import Timers
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import Endpoint
 from headrace.core.peers.handshake import PeerIdentity
+from headrace.core.raft.message_codec import decode_message, encode_message
+from headrace.core.raft.messages import Message
 from headrace.log.cluster_key import ClusterKey
 from headrace.model.configs.cluster import ClusterConfig
 from headrace.model.ids import NodeId
 from headrace.ports.bundle import Ports
 from headrace.ports.network import Listener
+from headrace.wire.errors import ProtocolError
 
 SECURITY_PROTOCOL = "PLAINTEXT"
 
@@ -37,6 +41,7 @@ class PeerNetwork:
         self._ports = ports
         self._timers = timers
         self._image = image
+        self._logger = logger
         self._bound: list[Listener] = []
         self.links = PeerLinks(
             bootstrap=[PeerAddress(*peer) for peer in cluster.peers],
@@ -60,6 +65,16 @@ class PeerNetwork:
         endpoint = broker.endpoints.get(self._config.name) if broker is not None else None
         return None if endpoint is None else PeerAddress(endpoint.host, endpoint.port)
 
+    def invitations(self, key: ClusterKey, host_name: str) -> Invitations:
+        """Return the invitations to join, which the listener accepts."""
+        return Invitations(
+            key,
+            endpoint=self.endpoint(host_name),
+            clock=self._ports.clock,
+            entropy=self._ports.entropy,
+            log=self._logger.info,
+        )
+
     def start(self, loop: Loop, *, node_id: NodeId, directory_id: bytes, key: ClusterKey, host_name: str) -> None:
         """Admit other nodes, and find those at the bootstrap addresses."""
         endpoint = self.endpoint(host_name)
@@ -82,6 +97,21 @@ class PeerNetwork:
         for listener in self._bound:
             loop.add_peer_listener(listener, self._config.name, admission)
         self.links.start(loop, identity=identity, key=key.secret)
+
+    def send_raft(self, message: Message) -> None:
+        """Send a message of the metadata quorum to the node that it names; it may be dropped."""
+        self.links.post(message.to.node_id, encode_message(message))
+
+    def raft_receiver(self, deliver: Callable[[Message], None]) -> Callable[[NodeId, bytes], None]:
+        """Return a function that decodes the messages of other nodes and delivers them."""
+
+        def receive(source: NodeId, content: bytes) -> None:
+            message = decode_message(content)
+            if message.source.node_id != source:
+                raise ProtocolError(f"node {source} sent a Raft message in the name of {message.source.node_id}")
+            deliver(message)
+
+        return receive
 
     def close(self) -> None:
         self.links.close()

@@ -10,6 +10,7 @@ from headrace.client.errors import InvalidArgument
 from headrace.client.types import (
     ApiRange,
     ClusterDescription,
+    ClusterInvitation,
     ConfigChange,
     ConfigEntry,
     ConfigResource,
@@ -48,6 +49,10 @@ class Admin(BlockingClient):
     def quorum(self) -> QuorumDescription:
         """Describe the metadata quorum: its leader, which is the active controller, its voters and observers."""
         return self._session.run(brokers.describe_quorum(), self._timeout_ms)
+
+    def invite(self, *, lifetime_ms: int) -> ClusterInvitation:
+        """Create a token with which one other node may join the cluster, by `headrace broker --join`."""
+        return self._session.run(brokers.create_invitation(lifetime_ms), self._timeout_ms)
 
     def topics(self, names: Sequence[str] | None = None) -> tuple[TopicDescription, ...]:
         """Describe all topics, or these; a topic that does not exist is returned with its error."""

@@ -8,12 +8,14 @@ from headrace.client.errors import BadAnswer, BrokerError, ClientError
 from headrace.client.types import (
     Broker,
     ClusterDescription,
+    ClusterInvitation,
     LogDirDescription,
     QuorumDescription,
     QuorumReplica,
     ReplicaSize,
 )
 from headrace.model.errors import error_code
+from headrace.wire.messages import create_invitation as create_invitation_api
 from headrace.wire.messages import describe_cluster as describe_cluster_api
 from headrace.wire.messages import describe_log_dirs as describe_log_dirs_api
 from headrace.wire.messages import describe_quorum as describe_quorum_api
@@ -89,6 +91,15 @@ def _quorum_replicas(
         for replica in replicas
     )
     return tuple(sorted(found, key=lambda replica: replica.node_id))
+
+
+def create_invitation(lifetime_ms: int) -> Operation[ClusterInvitation]:
+    """Ask the broker at the bootstrap address for a token with which another node may join the cluster."""
+    request = create_invitation_api.CreateInvitationRequest(lifetime_ms=lifetime_ms)
+    response = yield from ask(create_invitation_api, request)
+    if response.error_code:
+        raise BrokerError(response.error_code, response.error_message or "no invitation could be created")
+    return ClusterInvitation(response.token, response.expiry_ms)
 
 
 def log_dirs(cluster: Cluster, nodes: Iterable[int] | None) -> Operation[tuple[LogDirDescription, ...]]:

@@ -1,0 +1,207 @@
+"""Both ends of a forwarded request: a broker that is not the active controller, and the controller itself.
+
+The controller handles the client's request on a stand-in for the client's connection, which has the client's address,
+listener and principal and collects the response. The broker gives that response to its client. If no controller
+answers in time, the broker handles the request itself: its handler gets NOT_CONTROLLER for every change, and says so
+in the format of its API.
+"""
+
+from collections.abc import Callable, Iterator
+
+from headrace.broker.api.context import HandlerServices, close_for_bad_input
+from headrace.broker.net.connection import NO_TOKEN, Answer, Connection
+from headrace.broker.peers.controller_requests import Forward
+from headrace.model.access import Principal
+from headrace.model.errors import ErrorCode
+from headrace.ports.disk import Buffer, FileHandle, Slice
+from headrace.wire.errors import ProtocolError
+from headrace.wire.messages.forward_request import ForwardRequestRequest, ForwardRequestResponse
+
+HandleFrame = Callable[[Connection, memoryview, int, int], None]
+Collected = Callable[[bytes | None], None]
+"""Called with the response of a request, or with None if it failed."""
+
+
+class _NoTransport:
+    """The transport of a stand-in, which has no socket."""
+
+    def __init__(self, peer_address: str) -> None:
+        self.token = NO_TOKEN
+        self.peer_address = peer_address
+
+    def recv_into(self, buffer: memoryview, /) -> int:
+        raise AssertionError("a stand-in receives nothing")
+
+    def send(self, buffer: Buffer, flags: int = 0, /) -> int:
+        raise AssertionError("a stand-in sends nothing")
+
+    def send_vector(self, buffers: object, /) -> int:
+        raise AssertionError("a stand-in sends nothing")
+
+    def send_slice(self, part: Slice, /) -> int:
+        raise AssertionError("a stand-in sends nothing")
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class StandIn(Connection):
+    """Stands in for the connection of a client while one request of it is handled."""
+
+    __slots__ = ("_collected",)
+
+    def __init__(
+        self, *, client_address: str, listener_name: str, principal: Principal, now_ms: float, collected: Collected
+    ) -> None:
+        super().__init__(_NoTransport(client_address), listener_name, [], now_ms)
+        self.principal = principal
+        self._collected: Collected | None = collected
+
+    def mark_dirty(self) -> None:
+        """Pass the response on as soon as it is complete."""
+        if self._collected is None:
+            return
+        if self.closing:
+            self._give(None)
+        elif self.answers and not self.answers[0].waits:
+            parts = self.answers[0].parts
+            assert isinstance(parts, bytes | bytearray), "responses from files are not forwarded"
+            self._give(bytes(parts))
+
+    def _give(self, response: bytes | None) -> None:
+        collected, self._collected = self._collected, None
+        assert collected is not None
+        collected(response)
+
+    def abandon(self) -> None:
+        """Stop the request, because the connection on which it came is closed."""
+        self._collected = None
+        self.closed = True
+        for parked in tuple(self.parked):
+            parked.abandon()
+        self.parked.clear()
+
+
+class ForwardedAnswer:
+    """The response that a client waits for while its request is at the controller."""
+
+    def __init__(
+        self,
+        services: HandlerServices,
+        answer: Answer,
+        frame: bytes,
+        handle_here: Callable[[StandIn, bytes], None],
+    ) -> None:
+        self._services = services
+        self._answer = answer
+        self._frame = frame
+        self._handle_here = handle_here
+        self._forward: Forward | None = None
+        self._stand_in: StandIn | None = None
+
+    def begin(self, timeout_ms: float) -> None:
+        client = self._answer.connection
+        request = ForwardRequestRequest(
+            principal_type=client.principal.type,
+            principal_name=client.principal.name,
+            client_address=client.transport.peer_address,
+            listener_name=client.listener_name,
+            frame=self._frame,
+        )
+        client.parked[self] = None
+        self._forward = self._services.controller_requests.forward(
+            request, timeout_ms=timeout_ms, answered=self._answered
+        )
+        if self._forward is None:
+            self.answer_now()
+
+    def _answered(self, response: ForwardRequestResponse | None) -> None:
+        if response is None:
+            self.answer_now()
+        elif response.error_code == ErrorCode.INVALID_REQUEST:
+            self._end()
+            error = ProtocolError(response.error_message or "the request is malformed")
+            close_for_bad_input(self._services, self._answer.connection, error)
+        else:
+            self._collected(response.frame or None)
+
+    def answer_now(self) -> None:
+        """Handle the request on this node: as the active controller, or to say that there is none."""
+        if self._forward is not None:
+            self._forward.cancel()
+        if self._stand_in is not None:
+            return
+        client = self._answer.connection
+        self._stand_in = StandIn(
+            client_address=client.transport.peer_address,
+            listener_name=client.listener_name,
+            principal=client.principal,
+            now_ms=client.last_active_ms,
+            collected=self._collected,
+        )
+        try:
+            self._handle_here(self._stand_in, self._frame)
+        except ProtocolError as error:
+            self._end()
+            close_for_bad_input(self._services, client, error)
+
+    def _collected(self, frame: bytes | None) -> None:
+        self._end()
+        connection = self._answer.connection
+        if frame is not None:
+            self._answer.complete(frame)
+        else:
+            connection.closing = True
+            connection.mark_dirty()
+
+    def _end(self) -> None:
+        self._answer.connection.parked.pop(self, None)
+
+    def abandon(self) -> None:
+        """Stop waiting, because the client has disconnected."""
+        if self._forward is not None:
+            self._forward.cancel()
+        if self._stand_in is not None:
+            self._stand_in.abandon()
+
+    def files(self) -> Iterator[FileHandle]:
+        """Yield nothing: the response comes from no file."""
+        return iter(())
+
+
+class CarriedRequest:
+    """A request of another broker's client, at the active controller."""
+
+    def __init__(
+        self, carrier: Connection, request: ForwardRequestRequest, *, now_ms: float, collected: Collected
+    ) -> None:
+        self._carrier = carrier
+        self._collected = collected
+        self.stand_in = StandIn(
+            client_address=request.client_address,
+            listener_name=request.listener_name,
+            principal=Principal(request.principal_type, request.principal_name),
+            now_ms=now_ms,
+            collected=self._answered,
+        )
+        carrier.parked[self] = None
+
+    def _answered(self, frame: bytes | None) -> None:
+        self.end()
+        self._collected(frame)
+
+    def end(self) -> None:
+        self._carrier.parked.pop(self, None)
+
+    def abandon(self) -> None:
+        """Stop, because the broker that sent the request has disconnected."""
+        self.stand_in.abandon()
+
+    def answer_now(self) -> None:
+        """Answer what can be answered, because the broker stops."""
+        for parked in tuple(self.stand_in.parked):
+            parked.answer_now()
+
+    def files(self) -> Iterator[FileHandle]:
+        """Yield nothing: the response comes from no file."""
+        return iter(())
