@@ -12,7 +12,7 @@ from headrace.wire.messages import (
     list_offsets,
     offset_for_leader_epoch,
 )
-from tests.broker.other_brokers import NO_LEADER, OTHER, THIS, commit, elect, election
+from tests.broker.other_brokers import NO_LEADER, OTHER, THIS, commit, commit_and_wait, elect, election
 from tests.broker.virtual import LONG_MS, VirtualBroker, new_topic, sequenced, values_of
 
 
@@ -168,3 +168,13 @@ def test_a_waiter_on_the_log_end_is_woken_before_the_commit():
     broker.partition("t").remove_waiter(at_end)
     client.produce("t")
     assert len(at_end.woken) == 1
+
+
+def test_a_partition_that_cannot_take_its_role_does_not_keep_others_from_theirs():
+    broker = VirtualBroker().with_topic("t", partitions=2)
+    elect(broker, "t", 0, NO_LEADER)
+    elect(broker, "t", 1, NO_LEADER)
+    broker.node.loop.strict = False
+    broker.partition("t", 0).log.begin_epoch = lambda leader_epoch: 1 / 0
+    commit_and_wait(broker, election(broker, "t", 0, THIS), election(broker, "t", 1, THIS))
+    assert broker.client().produce_error("t", 1) == E.NONE

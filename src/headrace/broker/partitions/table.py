@@ -140,19 +140,29 @@ class PartitionTable:
         for topic in delta.topics_created:
             local = self._add_topic(topic)
             self.opener.open_later(local, topic.partitions.held_by(self._node_id))
-        new_here: dict[str, list[int]] = {}
-        for name, index in (*delta.partitions_added, *delta.partitions_changed):
-            local, states = self.by_name[name.encode()], image.topics[name].partitions
-            local.partition_count = len(states)
-            replica, state = local.replicas.get(index), states[index]
-            if replica is not None:
-                self._take_state(replica, state)
-            elif self._node_id in state.replicas and index not in local.unopened:
-                new_here.setdefault(name, []).append(index)
-        for name, indexes in new_here.items():
-            self.opener.open_later(self.by_name[name.encode()], indexes)
+        failures = self._change_partitions((*delta.partitions_added, *delta.partitions_changed))
         for name in delta.topic_configs_changed:
             self.configure_topic(name, image)
+        raise_failures(failures)
+
+    def _change_partitions(self, changed: Iterable[TopicPartition]) -> list[Exception]:
+        """Give the replicas of this node their new roles, and open those that are new here."""
+        new_here: dict[LocalTopic, list[int]] = {}
+        failures: list[Exception] = []
+        for name, index in changed:
+            local, states = self.by_name[name.encode()], self._image.topics[name].partitions
+            local.partition_count = len(states)
+            replica, state = local.replicas.get(index), states[index]
+            try:
+                if replica is not None:
+                    self._take_state(replica, state)
+                elif self._node_id in state.replicas and index not in local.unopened:
+                    new_here.setdefault(local, []).append(index)
+            except Exception as error:  # the other partitions still get their roles
+                failures.append(error)
+        for local, indexes in new_here.items():
+            self.opener.open_later(local, indexes)
+        return failures
 
     def configure_topic(self, name: str, image: MetadataImage) -> None:
         self._image = image
