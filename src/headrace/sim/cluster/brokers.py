@@ -33,8 +33,15 @@ class VirtualCluster:
 
     def controller(self) -> tuple[VirtualNode, int] | None:
         """Return the active controller and its term, if there is one."""
-        virtual = self.nodes[0]
-        return (virtual, 0) if len(self.nodes) == 1 and virtual.serves else None
+        active = [
+            (virtual.node.quorum.term, virtual)
+            for virtual in self.nodes
+            if virtual.node is not None and virtual.node.quorum.is_active
+        ]
+        if not active:
+            return None
+        term, virtual = max(active, key=lambda each: each[0])
+        return virtual, term
 
     def hand_out_key(self) -> None:
         """Copy the secret of the founded cluster to the nodes that have none, as an operator does."""

@@ -13,6 +13,7 @@ from headrace.sim.cluster.brokers import VirtualCluster
 from headrace.sim.cluster.context import ClusterContext
 from headrace.sim.cluster.nemesis import MET, ClusterNemesis
 from headrace.sim.cluster.producers import ProducerApplication
+from headrace.sim.cluster.quorum_invariants import QuorumInvariants
 from headrace.sim.cluster.readers import MemberApplication, ReaderApplication
 from headrace.sim.cluster.transactions import TransactionalApplication
 from headrace.sim.context import RunContext
@@ -62,6 +63,7 @@ class ClusterRun:
         self._applications: Sequence[Application] = ()
         self._administrator: ClusterAdministrator | None = None
         self._healing = False
+        self._quorum = QuorumInvariants()
         self._started: list[VirtualMachine] = []
 
     def _operator(self, virtual: VirtualNode) -> tuple[RunContext, Operator]:
@@ -186,6 +188,7 @@ class ClusterRun:
             self._take_turn(machine)
         for machine in self._started:
             self._operators[machine][1].check()
+        self._quorum.check(self.context.cluster.nodes)
 
     def _take_turn(self, machine: VirtualMachine) -> None:
         try:
