@@ -12,6 +12,7 @@ from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.flushes import Flushes
 from headrace.broker.partitions.local_topic import LocalTopic
+from headrace.broker.partitions.log_configs import log_config
 from headrace.broker.partitions.log_opener import Opener, names_synced
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.syncs import Syncs
@@ -30,8 +31,6 @@ from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_EPOCH, NodeId, Offset, TopicPartition
 from headrace.ports.clock import Clock
 from headrace.ports.spawner import Lane, Spawner, raise_failures
-
-PREALLOCATION_BYTES_MIN = 4 << 20
 
 
 class PartitionTable:
@@ -167,9 +166,9 @@ class PartitionTable:
     def configure_topic(self, name: str, image: MetadataImage) -> None:
         self._image = image
         config = self._topic_config(name)
-        log_config = self._log_config(config)
+        of_logs = self._log_config(config)
         for replica in self.by_name[name.encode()].replicas.values():
-            replica.log.configure(log_config)
+            replica.log.configure(of_logs)
             replica.configure(config)
 
     def when_ready(self, call: Callable[[], None]) -> None:
@@ -434,29 +433,5 @@ class PartitionTable:
     def _topic_config(self, name: str) -> TopicConfig:
         return self.config.topic_view(self._image.topic_configs(name))
 
-    def _log_config(self, config: TopicConfig) -> LogConfig:
-        return LogConfig(
-            segment_bytes=config.segment_bytes,
-            segment_ms=min(config.segment_ms, config.max_compaction_lag_ms)
-            if config.cleanup_compact
-            else config.segment_ms,
-            segment_index_bytes=config.segment_index_bytes,
-            index_interval_bytes=config.index_interval_bytes,
-            retention_ms=config.retention_ms,
-            retention_bytes=config.retention_bytes,
-            delete=config.cleanup_delete,
-            compact=config.cleanup_compact,
-            delete_retention_ms=config.delete_retention_ms,
-            min_compaction_lag_ms=config.min_compaction_lag_ms,
-            max_compaction_lag_ms=config.max_compaction_lag_ms,
-            min_cleanable_dirty_ratio=config.min_cleanable_dirty_ratio,
-            file_delete_delay_ms=config.file_delete_delay_ms,
-            flush_messages=config.flush_messages,
-            flush_ms=config.flush_ms,
-            max_message_bytes=config.message_bytes_max,
-            append_time=config.log_append_time,
-            preallocate=self.config.preallocate_bytes > 0,
-            preallocation_bytes_min=min(PREALLOCATION_BYTES_MIN, self.config.preallocate_bytes),
-            preallocation_bytes_max=self.config.preallocate_bytes,
-            unclean_tail_bytes_max=self.config.unclean_tail_bytes_max,
-        )
+    def _log_config(self, topic: TopicConfig) -> LogConfig:
+        return log_config(topic, self.config)
