@@ -31,6 +31,7 @@ def test_the_page_tells_what_was_counted(broker):
     assert 'headrace_requests_total{api="fetch"} 1' in lines
     assert 'headrace_log_end_offset{topic="t",partition="3"} 2' in lines
     assert "headrace_partitions 20" in lines
+    assert "headrace_partitions_led 20" in lines
     assert text.endswith(b"\n")
 
 

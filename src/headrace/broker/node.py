@@ -382,6 +382,12 @@ class Node:
         """Yield the metrics that are read from the parts of the node when they are scraped."""
         broker = self.broker
         yield Family("headrace_partitions", "gauge", "Partitions on this node.", (((), len(broker.partitions)),))
+        yield Family(
+            "headrace_partitions_led",
+            "gauge",
+            "Partitions on this node that it leads.",
+            (((), sum(partition.serves for partition in broker.partitions)),),
+        )
         yield from broker.groups.families()
         yield from broker.transactions.families()
         yield from broker.scans.families()
