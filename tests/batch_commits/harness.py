@@ -8,10 +8,12 @@ from headrace.core.transactions.batch_commands import (
     CommitBatch,
     NamedWriter,
 )
+from headrace.core.transactions.records import LeaderBoot
 from headrace.model.errors import ErrorCode
 from tests.transactions.harness import Harness
 
 OWNER = "q"
+HERE = LeaderBoot(1, "first boot")
 
 
 class Task:
@@ -31,7 +33,7 @@ class Task:
 class BatchHarness(Harness):
     def __init__(self, **settings):
         self.tasks = {}
-        super().__init__(**settings)
+        super().__init__(leader=HERE, **settings)
 
     def task(self, name):
         return self.tasks.setdefault(name, Task(name))
@@ -56,10 +58,15 @@ class BatchHarness(Harness):
                 task.transactional_id, task.producer = result.transactional_id, result.producer
         return result
 
-    def write(self, name, *partitions, producer=None):
+    def write(self, name, *partitions, producer=None, leader=HERE):
         task = self.task(name)
         return self.add(
-            name, *partitions, transactional_id=task.transactional_id, producer=producer or task.producer, version=2
+            name,
+            *partitions,
+            transactional_id=task.transactional_id,
+            producer=producer or task.producer,
+            version=2,
+            leader=leader,
         )
 
     def finish(self, name, *, commit):
@@ -67,9 +74,14 @@ class BatchHarness(Harness):
         task = self.task(name)
         return self.end(name, commit=commit, transactional_id=task.transactional_id, producer=task.producer)
 
-    def commit_batch(self, *names, run, batch, owner=OWNER, write_id=""):
+    def commit_batch(self, *names, run, batch, owner=OWNER, write_id="", synced=None):
+        """Commit when this broker has synced all partitions of the writers, or as `synced` says."""
         writers = frozenset(self.task(name).named for name in names)
-        command = CommitBatch(owner=owner, run=run, batch_id=batch, writers=writers, write_id=write_id)
+        if synced is None:
+            transactions = self.machine.tables.transactions
+            written = [transactions[each.transactional_id] for each in writers if each.transactional_id in transactions]
+            synced = {partition: HERE for transaction in written for partition in transaction.partitions}
+        command = CommitBatch(owner=owner, run=run, batch_id=batch, writers=writers, write_id=write_id, synced=synced)
         return self._asked(
             f"run {run}", "commit", lambda machine, _, *rest: machine.batch_commits.commit(command, *rest)
         )

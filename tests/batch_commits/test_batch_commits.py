@@ -21,7 +21,7 @@ from headrace.core.transactions.settings import (
 )
 from headrace.core.transactions.steps import EXHAUSTED_FROM
 from headrace.model.errors import ErrorCode
-from tests.batch_commits.harness import OWNER, BatchHarness
+from tests.batch_commits.harness import HERE, OWNER, BatchHarness
 from tests.core.manual_clock import WALL_START_MS, Ticket
 
 NUMBERS = st.integers(-1, 2**63 - 1)
@@ -269,6 +269,7 @@ class BareMachine:
             producer=writer.producer,
             partitions=frozenset({("x", 0)}),
             client_version=2,
+            leader=HERE,
         )
         return self.ask(lambda ticket, now: self.machine.add_partitions(command, ticket, now))
 
@@ -292,7 +293,7 @@ def test_five_thousand_batches_leave_no_more_than_ten():
         for each in begun:
             assert bare.write(each) is ErrorCode.NONE
         writers = frozenset(NamedWriter(each.transactional_id, each.producer) for each in begun[:2])
-        command = CommitBatch(owner=OWNER, run="1", batch_id=batch, writers=writers)
+        command = CommitBatch(owner=OWNER, run="1", batch_id=batch, writers=writers, synced={("x", 0): HERE})
         result = bare.ask(lambda *rest, command=command: machine.batch_commits.commit(command, *rest))
         assert result == BatchResult(ErrorCode.NONE)
         endings = bare.ask(lambda ticket, _now: machine.endings.next(ticket, again=False))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from headrace.broker.cluster.proposal import Proposal
+from headrace.broker.coordinators.batch_syncs import BatchSyncs
 from headrace.broker.coordinators.host import CoordinatorHost
 from headrace.broker.coordinators.replay import PartitionReplay
 from headrace.broker.coordinators.transactions import Transactions
@@ -363,11 +364,15 @@ def forget_owners_by_the_wall_clock_alone(patch):
 
 
 def commit_rows_before_they_are_synced(patch):
-    patch.setattr(Transactions, "_written_by", lambda transactions, command: set())
+    def not_synced(syncs, partitions, then):
+        then(dict.fromkeys(partitions, syncs._leader))
+
+    patch.setattr(BatchSyncs, "sync_partitions", not_synced)
 
 
 def commit_rows_that_the_power_took(patch):
-    patch.setattr(batch_commits.BatchCommits, "may_have_lost_rows", lambda commits, transaction: False)
+    patch.setattr(batch_commits.BatchCommits, "may_have_lost_rows", lambda commits, transaction, leader=None: False)
+    patch.setattr(batch_commits, "_lost_rows", lambda transaction, synced: False)
 
 
 def end_writers_before_their_markers_are_synced(patch):

@@ -7,6 +7,7 @@ from headrace.core.transactions.commands import (
     InitProducer,
     ProducerIdNeeded,
     ProducerResult,
+    VerifyPartitions,
 )
 from headrace.core.transactions.coordinator import TransactionCoordinator
 from headrace.core.transactions.records import Transaction, TransactionRecord, TransactionRecords, UptimeRecord
@@ -133,7 +134,7 @@ class Harness(PassingTime):
 
         return self._asked(name, "init", decide)
 
-    def add(self, name, *partitions, transactional_id=ID, version=None, producer=None, waits=False):
+    def add(self, name, *partitions, transactional_id=ID, version=None, producer=None, waits=False, leader=None):
         """The error; None if it waits."""
         command = AddPartitions(
             transactional_id=transactional_id,
@@ -141,17 +142,21 @@ class Harness(PassingTime):
             partitions=frozenset(partitions or {("a", 0)}),
             client_version=self.version if version is None else version,
             waits=waits,
+            leader=leader,
         )
         ticket = Ticket(name, "add")
         decision = self.run(lambda machine, now: machine.add_partitions(command, ticket, now))
         return answer_to(ticket, decision)
 
-    def check(self, name, *partitions, transactional_id=ID, producer=None):
-        producer = producer or self.producer(name).producer
-        ticket = Ticket(name, "check")
-        decision = self.run(
-            lambda machine, _now: machine.verify_partitions(transactional_id, producer, partitions, ticket)
+    def check(self, name, *partitions, transactional_id=ID, producer=None, leader=None):
+        command = VerifyPartitions(
+            transactional_id=transactional_id,
+            producer=producer or self.producer(name).producer,
+            partitions=partitions,
+            leader=leader,
         )
+        ticket = Ticket(name, "check")
+        decision = self.run(lambda machine, now: machine.verify_partitions(command, ticket, now))
         return decision.responses[0].response
 
     def end(self, name, *, commit=True, transactional_id=ID, version=None, producer=None):

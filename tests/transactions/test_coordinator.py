@@ -10,6 +10,7 @@ from headrace.core.transactions.names import owner_of
 from headrace.core.transactions.records import (
     PLAIN_VALUE_VERSION,
     BatchWriter,
+    LeaderBoot,
     Transaction,
     TransactionRecord,
     TransactionRecords,
@@ -40,7 +41,7 @@ TRANSACTIONS = st.builds(
     writer=st.none() | st.builds(BatchWriter, st.text(max_size=20), NUMBERS, NUMBERS),
     updated_uptime_ms=NUMBERS,
     started_uptime_ms=NUMBERS,
-    boot_id=st.text(max_size=20),
+    boots=st.lists(st.builds(LeaderBoot, st.integers(0, 2**31 - 1), st.text(max_size=20)), max_size=3).map(tuple),
     metadata_offset=NUMBERS,
 )
 

@@ -53,14 +53,18 @@ class Harness:
         for _ in range(20):
             self.timers.run_due(self.timers.now_ms())
 
+    def apply(self, record):
+        self.image.apply(record)
+        self.image.version += 1
+
     def topic(self, name="t", *, leader=OTHER, partitions=1, topic_id=None):
         topic_id = topic_id or name.encode().ljust(16)
-        self.image.apply(TopicRecord(name, topic_id))
+        self.apply(TopicRecord(name, topic_id))
         for index in range(partitions):
-            self.image.apply(PartitionRecord(topic_id, index, (OTHER,), (OTHER,), leader, 0, 0, (bytes(16),)))
+            self.apply(PartitionRecord(topic_id, index, (OTHER,), (OTHER,), leader, 0, 0, (bytes(16),)))
 
     def elect(self, leader, name="t"):
-        self.image.apply(PartitionChangeRecord(self.image.topics[name].topic_id, 0, leader=leader))
+        self.apply(PartitionChangeRecord(self.image.topics[name].topic_id, 0, leader=leader))
 
     def send(self, *partitions, metadata_offset=0):
         def done():
@@ -175,7 +179,7 @@ def test_a_lagging_image_may_show_the_former_topic_of_the_name(harness):
     harness.send(metadata_offset=reached + 3)
     harness.turn(MARKER_RETRY_MS_MAX)
     assert not harness.peers.sent, "this leader has no records of the transaction"
-    harness.image.apply(RemoveTopicRecord(harness.image.topics["t"].topic_id))
+    harness.apply(RemoveTopicRecord(harness.image.topics["t"].topic_id))
     harness.topic(leader=THIRD, topic_id=b"another topic id")
     harness.turn(MARKER_RETRY_MS_MAX)
     assert harness.peers.take().node_id == THIRD
@@ -184,7 +188,7 @@ def test_a_lagging_image_may_show_the_former_topic_of_the_name(harness):
 def test_a_deleted_partition_needs_no_marker(harness):
     harness.topic()
     known_at = harness.image.version
-    harness.image.apply(RemoveTopicRecord(harness.image.topics["t"].topic_id))
+    harness.apply(RemoveTopicRecord(harness.image.topics["t"].topic_id))
     harness.send(metadata_offset=known_at)
     assert (harness.peers.sent, harness.done, harness.sender.unwritten) == ([], 1, 0)
 

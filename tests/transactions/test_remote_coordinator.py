@@ -213,7 +213,15 @@ def test_a_commit_of_offsets_is_retried_at_the_group_coordinator(broker, client,
     assert error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
-def test_a_coordinator_answers_when_it_knows_the_metadata_of_the_leader(broker):
+@pytest.mark.parametrize("catches_up", [True, False])
+def test_a_coordinator_answers_when_it_knows_the_metadata_of_the_leader(broker, catches_up):
+    client = broker.client()
     request = AddPartitionsToTxnRequest(metadata_offset=broker.node.broker.image.version + 1)
-    answer = broker.client().ask(ApiKey.ADD_PARTITIONS_TO_TXN, 5, request)
-    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    asked = client.send(ApiKey.ADD_PARTITIONS_TO_TXN, 5, request)
+    broker.steps()
+    assert not client.has_answer(asked)
+    if catches_up:
+        broker.with_topic("later")
+    else:
+        broker.pass_time(CHECK_WAIT_MS_MAX)
+    assert client.wait(asked).error_code == (NONE if catches_up else ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -76,6 +76,7 @@ class ApiKey(IntEnum):
     DESCRIBE_BATCHES = 32_003
     SCAN_MANIFEST = 32_010
     SCAN_RELEASE = 32_011
+    SYNC_PARTITIONS = 32_023
 
     # Between the nodes of a cluster.
     AUTHENTICATE_PEER = 32_020
@@ -157,6 +158,7 @@ APIS: dict[int, Api] = {
     ApiKey.DESCRIBE_BATCHES: Api("describe_batches", 0, 0),
     ApiKey.SCAN_MANIFEST: Api("scan_manifest", 0, 0),
     ApiKey.SCAN_RELEASE: Api("scan_release", 0, 0),
+    ApiKey.SYNC_PARTITIONS: Api("sync_partitions", 0, 0),
     ApiKey.AUTHENTICATE_PEER: Api("authenticate_peer", 0, 0),
     ApiKey.RAFT_MESSAGES: Api("raft_messages", 0, 0),
     ApiKey.FORWARD_REQUEST: Api("forward_request", 0, 0),

@@ -8,14 +8,17 @@ from typing import Any, NamedTuple
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.authorization import stranger_refusal
-from headrace.broker.api.support.coordinators import Result, ask_each, known
+from headrace.broker.api.support.coordinators import Result, ask_each, known, when_each_known
 from headrace.broker.api.support.transactions import BUMPING_VERSION, PLAIN_VERSION, error_for_version, id_error
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX
 from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.core.coordination.machine import Producer
-from headrace.core.transactions.records import Partition
+from headrace.core.transactions.commands import VerifyPartitions
+from headrace.core.transactions.records import LeaderBoot, Partition
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
+from headrace.model.ids import NO_NODE
 from headrace.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnRequestTopic,
@@ -39,6 +42,8 @@ class _Asked(NamedTuple):
     producer: Producer
     verify_only: bool
     topics: tuple[AddPartitionsToTxnRequestTopic, ...]
+    leader: LeaderBoot | None = None
+    """The broker that asks, which leads the partitions."""
 
     def partitions(self) -> list[Partition]:
         return [(topic.name, index) for topic in self.topics for index in topic.partitions]
@@ -64,13 +69,15 @@ def _batched(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
         return AddPartitionsToTxnResponse(
             throttle_time_ms=ctx.throttle_time_ms, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         )
-    if ctx.image.version < request.metadata_offset:
-        # The record of the transaction must cover the metadata by which the leader knows its partitions.
-        return AddPartitionsToTxnResponse(
-            throttle_time_ms=ctx.throttle_time_ms, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE
-        )
+    leader = LeaderBoot(request.leader_id, request.boot_id) if request.leader_id != NO_NODE else None
     asked = [
-        _Asked(each.transactional_id, Producer(each.producer_id, each.producer_epoch), each.verify_only, each.topics)
+        _Asked(
+            each.transactional_id,
+            Producer(each.producer_id, each.producer_epoch),
+            each.verify_only,
+            each.topics,
+            leader,
+        )
         for each in request.transactions[:TRANSACTIONS_MAX]
     ]
 
@@ -82,7 +89,7 @@ def _batched(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
     def respond(results: list[AddPartitionsToTxnResponseTransaction]) -> AddPartitionsToTxnResponse:
         return AddPartitionsToTxnResponse(throttle_time_ms=ctx.throttle_time_ms, results_by_transaction=tuple(results))
 
-    return _ask(ctx, asked, result_of, respond)
+    return _ask(ctx, asked, result_of, respond, request.metadata_offset)
 
 
 def _ask(
@@ -90,6 +97,7 @@ def _ask(
     asked: list[_Asked],
     result_of: Callable[[_Asked, tuple[AddPartitionsToTxnResponseTopic, ...]], Result],
     respond: Callable[[list[Result]], object],
+    metadata_offset: int = -1,
 ) -> object:
     transactions = ctx.transactions
     version = BUMPING_VERSION if ctx.version >= _BATCHED_FROM else PLAIN_VERSION
@@ -99,13 +107,37 @@ def _ask(
         if refused is not None:
             return known(refused)
         if each.verify_only:
-            return transactions.verify_partitions(each.transactional_id, each.producer, each.partitions())
-        return transactions.add_partitions(each.transactional_id, each.producer, each.partitions(), version)
+            return transactions.verify_partitions(
+                VerifyPartitions(
+                    transactional_id=each.transactional_id,
+                    producer=each.producer,
+                    partitions=each.partitions(),
+                    leader=each.leader,
+                )
+            )
+        return transactions.add_partitions(
+            each.transactional_id, each.producer, each.partitions(), version, leader=each.leader
+        )
 
     def answered(each: _Asked, outcome: Errors | ErrorCode | ProposalFailed) -> Result:
         return result_of(each, _topics(each, _errors(each, outcome), ctx.version))
 
-    return ask_each(ctx, asked, ask, answered, respond)
+    if ctx.image.version >= metadata_offset:
+        return ask_each(ctx, asked, ask, answered, respond)
+    # The record of the transaction must cover the metadata by which the leader knows its partitions.
+    parked = ctx.park(
+        timeout_ms=CHECK_WAIT_MS_MAX,
+        on_timeout=lambda: AddPartitionsToTxnResponse(
+            throttle_time_ms=ctx.throttle_time_ms, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE
+        ),
+    )
+
+    def applied() -> None:
+        if not parked.completed:
+            when_each_known(ctx, asked, ask, answered, lambda results: parked.complete(respond(results)))
+
+    ctx.controller.when_applied(metadata_offset, applied)
+    return parked
 
 
 def _refused(ctx: RequestContext, asked: _Asked) -> Errors | ErrorCode | None:

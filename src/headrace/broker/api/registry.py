@@ -73,6 +73,7 @@ INTERNAL = (
     ServedApi(ApiKey.RAFT_MESSAGES, 0, 0, "raft_messages"),
     ServedApi(ApiKey.FORWARD_REQUEST, 0, 0, "forward_request"),
     ServedApi(ApiKey.JOIN_CLUSTER, 0, 0, "join_cluster"),
+    ServedApi(ApiKey.SYNC_PARTITIONS, 0, 0, "sync_partitions"),
 )
 """APIs between the nodes of a cluster: served on the CONTROLLER listener alone, and not listed by ApiVersions."""
 

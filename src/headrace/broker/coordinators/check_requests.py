@@ -10,7 +10,7 @@ from headrace.broker.peers.requests import PeerFailure
 from headrace.broker.services import MetadataSource, PeerServices
 from headrace.broker.timers import Timers
 from headrace.core.coordination.machine import Producer
-from headrace.core.transactions.records import Partition
+from headrace.core.transactions.records import LeaderBoot, Partition
 from headrace.model.errors import ErrorCode, error_code
 from headrace.model.ids import NodeId
 from headrace.wire.apis import ApiKey
@@ -64,10 +64,11 @@ class _Coordinator:
 
 
 class CheckRequests:
-    def __init__(self, services: CheckServices, timers: Timers, *, boot_id: str) -> None:
+    def __init__(self, services: CheckServices, timers: Timers, leader: LeaderBoot) -> None:
+        """`leader` is this broker, which leads the partitions."""
         self._services = services
         self._timers = timers
-        self._boot_id = boot_id
+        self._leader = leader
         self._coordinators: dict[NodeId, _Coordinator] = {}
 
     def ask(self, node_id: NodeId, check: Check) -> Proposal[Errors]:
@@ -108,8 +109,8 @@ class CheckRequests:
             AddPartitionsToTxnRequest(
                 transactions=tuple(_transaction(check) for check, _ in sent),
                 metadata_offset=self._services.image.version,
-                leader_id=self._services.node_id,
-                boot_id=self._boot_id,
+                leader_id=self._leader.node_id,
+                boot_id=self._leader.boot_id,
             ),
             timeout_ms=CHECK_WAIT_MS_MAX,
             then=answered,

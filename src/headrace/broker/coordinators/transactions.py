@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
-from headrace.broker.coordinators.batch_syncs import ROWS_NOT_SYNCED, BatchSyncs
+from headrace.broker.coordinators.batch_syncs import ROWS_NOT_SYNCED, BatchSyncs, SyncedPartitions
 from headrace.broker.coordinators.check_requests import Check, CheckRequests
 from headrace.broker.coordinators.host import Decide, Runtime
 from headrace.broker.coordinators.markers import MarkerSender, MarkerServices, TransactionMarker
@@ -42,10 +42,11 @@ from headrace.core.transactions.commands import (
     ListedTransaction,
     ProducerIdNeeded,
     ProducerResult,
+    VerifyPartitions,
 )
 from headrace.core.transactions.coordinator import TransactionCoordinator
 from headrace.core.transactions.names import is_pooled, owner_of
-from headrace.core.transactions.records import CoordinatorRecord, Partition, TransactionRecords
+from headrace.core.transactions.records import CoordinatorRecord, LeaderBoot, Partition, TransactionRecords
 from headrace.core.transactions.settings import COMPLETION_WAIT_MS_MAX, IDS_PER_SLICE, TransactionSettings
 from headrace.core.transactions.tables import TransactionDecision
 from headrace.model.errors import ErrorCode
@@ -90,10 +91,11 @@ class Transactions:
     def __init__(self, services: TransactionServices, runtime: Runtime) -> None:
         self._services = services
         self._timers = runtime.timers
-        self._settings = replace(TransactionSettings.of(services.config), boot_id=services.disk.boot_id())
+        self._leader = LeaderBoot(services.node_id, services.disk.boot_id())
+        self._settings = replace(TransactionSettings.of(services.config), leader=self._leader)
         self.markers = MarkerSender(services, runtime)
-        self._checks = CheckRequests(services, runtime.timers, boot_id=self._settings.boot_id)
-        self._syncs = BatchSyncs(services.partitions)
+        self._checks = CheckRequests(services, runtime.timers, self._leader)
+        self._syncs = BatchSyncs(services, self._leader)
         self._marked: set[tuple[TransactionHost, _EndingKey]] = set()
         """Endings whose markers are being sent, with the coordinator that has decided them."""
         self._entering: dict[str, str] = {}
@@ -171,9 +173,18 @@ class Transactions:
         elif coordinator is None:
             known(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         elif add:
-            self.add_partitions(transactional_id, check.producer, partitions, EPOCH_BUMPED_FROM, waits=True).then(known)
+            self.add_partitions(
+                transactional_id, check.producer, partitions, EPOCH_BUMPED_FROM, leader=self._leader, waits=True
+            ).then(known)
         else:
-            self.verify_partitions(transactional_id, check.producer, partitions).then(known)
+            self.verify_partitions(
+                VerifyPartitions(
+                    transactional_id=transactional_id,
+                    producer=check.producer,
+                    partitions=partitions,
+                    leader=self._leader,
+                )
+            ).then(known)
         return answered
 
     def _node_of(self, transactional_id: str) -> NodeId | None:
@@ -203,15 +214,20 @@ class Transactions:
         partitions: Iterable[Partition],
         client_version: int,
         *,
+        leader: LeaderBoot | None = None,
         waits: bool = False,
     ) -> Proposal[ErrorCode]:
-        """Add partitions to a transaction. With `waits`, wait for the end of the producer's previous transaction."""
+        """Add partitions to a transaction. With `waits`, wait for the end of the producer's previous transaction.
+
+        `leader` is the leader of the partitions, if it adds them for its producer.
+        """
         command = AddPartitions(
             transactional_id=transactional_id,
             producer=producer,
             partitions=frozenset(partitions),
             client_version=client_version,
             waits=waits,
+            leader=leader,
         )
         added = self._decide(
             transactional_id, lambda machine, ticket, now: machine.add_partitions(command, ticket, now)
@@ -222,13 +238,12 @@ class Transactions:
         """Return a proposal that completes with the same outcome once the coordinator's records are synced."""
         return self._syncs.held(proposal, lambda: self.topic.host_of(owner_of(transactional_id)))
 
-    def verify_partitions(
-        self, transactional_id: str, producer: Producer, partitions: Sequence[Partition]
-    ) -> Proposal[Mapping[Partition, ErrorCode]]:
-        def decide(machine: TransactionCoordinator, ticket: Ticket, _now: Now) -> TransactionDecision:
-            return machine.verify_partitions(transactional_id, producer, partitions, ticket)
-
-        return self._decide(transactional_id, decide)
+    def verify_partitions(self, command: VerifyPartitions) -> Proposal[Mapping[Partition, ErrorCode]]:
+        transactional_id = command.transactional_id
+        verified = self._decide(
+            transactional_id, lambda machine, ticket, now: machine.verify_partitions(command, ticket, now)
+        )
+        return self._held(transactional_id, verified) if is_pooled(transactional_id) else verified
 
     def init_producer(self, command: InitProducer) -> Proposal[ProducerResult]:
         def decide(
@@ -273,12 +288,13 @@ class Transactions:
             self.batches_committed += committed
             answered.complete(result)
 
-        def rows_synced(ok: bool) -> None:
-            if not ok:
+        def rows_synced(synced: SyncedPartitions | None) -> None:
+            if synced is None:
                 answered.complete(ROWS_NOT_SYNCED)
                 return
+            confirmed = replace(command, synced=synced)
             committed = self._decide(
-                command.owner, lambda machine, ticket, now: machine.batch_commits.commit(command, ticket, now)
+                command.owner, lambda machine, ticket, now: machine.batch_commits.commit(confirmed, ticket, now)
             )
             self._held(command.owner, committed).then(count)
 

@@ -4,12 +4,14 @@ A batch commit makes one batch of an owner visible at once. Many tasks write the
 that it borrows from the owner's pool.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headrace.core.coordination.machine import Producer
 from headrace.core.transactions.commands import NO_PRODUCER
 from headrace.core.transactions.names import SLOT_MARK
+from headrace.core.transactions.records import LeaderBoot, Partition
 from headrace.core.transactions.states import TransactionState
 from headrace.model.errors import ErrorCode
 
@@ -46,6 +48,8 @@ class CommitBatch:
     writers: frozenset[NamedWriter]
     write_id: str = ""
     """Distinguishes the writes of one run; empty where the caller has no id for them."""
+    synced: Mapping[Partition, LeaderBoot | None] = field(default_factory=dict)
+    """The partitions of the writers that are synced, with the leader that has synced them; None if it is deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

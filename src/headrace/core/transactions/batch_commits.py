@@ -7,6 +7,8 @@ the records of all writers, each prepared to commit or to abort. From then on th
 to the pool.
 """
 
+from collections.abc import Mapping
+
 from headrace.core.coordination.machine import Now, Producer, Ticket
 from headrace.core.transactions import steps
 from headrace.core.transactions.batch_commands import (
@@ -25,7 +27,7 @@ from headrace.core.transactions.commands import EPOCH_BUMPED_FROM, ProducerIdNee
 from headrace.core.transactions.endings import Endings
 from headrace.core.transactions.names import owner_of, pooled_id, slot_of
 from headrace.core.transactions.owner_records import NOTHING_COMMITTED, CommittedWriter, Owner, OwnerRecord
-from headrace.core.transactions.records import IN_POOL, BatchWriter, Transaction
+from headrace.core.transactions.records import IN_POOL, BatchWriter, LeaderBoot, Partition, Transaction
 from headrace.core.transactions.settings import (
     BATCH_PARTITIONS_MAX,
     BATCH_WRITERS_MAX,
@@ -130,7 +132,7 @@ class BatchCommits:
         else:
             assert fresh is not None
             after = steps.created_in_pool(fresh, writer, timeout_ms, now.wall_ms)
-        self._tables.write(out, lent, after._replace(boot_id=self._settings.boot_id), now)
+        self._tables.write(out, lent, after, now)
         self._endings.set_timeout(lent, timeout_ms, now)
         return lent
 
@@ -170,9 +172,12 @@ class BatchCommits:
             return _ALREADY if self._is_the_same(command, owner) else _committed_with_others(command.batch_id)
         if owner is not None and command.run in owner.older_runs:
             return _FENCED
+        synced = command.synced.keys()
         for name in sorted(named.transactional_id for named in command.writers if not self._counts(named, command)):
-            text = f"writer {name} was aborted, has expired or is unknown: nothing was committed"
+            text = f"writer {name} was aborted, has expired, is unknown or may have lost rows: nothing was committed"
             return BatchResult(ErrorCode.TRANSACTION_ABORTABLE, text)
+        if any(self._tables.transactions[each.transactional_id].partitions - synced for each in command.writers):
+            return BatchResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, "some rows of the batch are not synced: try again")
         if owner is None and len(self._tables.owners) >= OWNERS_MAX:
             return BatchResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OWNERS_MAX} owners are known already")
         return None
@@ -208,7 +213,7 @@ class BatchCommits:
             return False
         of_owner = owner_of(named.transactional_id) == command.owner
         is_current = named.producer == steps.producer_of(transaction)
-        if self.may_have_lost_rows(transaction):
+        if self.may_have_lost_rows(transaction) or _lost_rows(transaction, command.synced):
             return False
         return of_owner and is_current and transaction.writer[:2] == (command.run, command.batch_id)
 
@@ -286,9 +291,12 @@ class BatchCommits:
         """Return how much longer a writer may stay open: its timeout runs from the last request of its run."""
         return self.heard_ms[name] + transaction.timeout_ms - now.monotonic_ms
 
-    def may_have_lost_rows(self, transaction: Transaction) -> bool:
-        """Return whether the operating system was rebooted since the loan: rows are synced by the commit only."""
-        return transaction.boot_id != self._settings.boot_id
+    def may_have_lost_rows(self, transaction: Transaction, leader: LeaderBoot | None = None) -> bool:
+        """Return whether this broker's operating system, or that of the leader, was booted since the writer wrote to
+        it: rows are synced by the commit only.
+        """
+        known = (self._settings.leader,) if leader is None else (self._settings.leader, leader)
+        return any(steps.has_rebooted(transaction, each) for each in known)
 
     def has_room(self, name: str, more_partitions: int) -> bool:
         return self._tables.pools.of(name).partition_count + more_partitions <= BATCH_PARTITIONS_MAX
@@ -330,6 +338,15 @@ def _entered(before: Owner | None, run: str, now_ms: int) -> Owner:
         return before._replace(updated_at_ms=now_ms)
     older = (*before.older_runs, before.run)[-OLDER_RUNS_MAX:]
     return before._replace(run=run, older_runs=older, updated_at_ms=now_ms, repeated_write="")
+
+
+def _lost_rows(transaction: Transaction, synced: Mapping[Partition, LeaderBoot | None]) -> bool:
+    """Return whether a leader that has synced rows of the writer is not known to have all of them.
+
+    It must be a leader to which the writer has written, and must not have booted since.
+    """
+    leaders = {synced.get(partition) for partition in transaction.partitions}
+    return any(leader is not None and leader not in transaction.boots for leader in leaders)
 
 
 def _committed_with_others(batch_id: int) -> BatchResult:

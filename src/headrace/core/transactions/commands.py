@@ -1,10 +1,11 @@
 """Commands to a transaction coordinator and their results, as plain values."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from headrace.core.coordination.machine import Producer
-from headrace.core.transactions.records import Partitions
+from headrace.core.transactions.records import LeaderBoot, Partition, Partitions
 from headrace.core.transactions.states import TransactionState
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -34,6 +35,17 @@ class AddPartitions:
     client_version: int
     waits: bool = False
     """Wait a short time while the previous transaction is still ending; set by callers that cannot retry."""
+    leader: LeaderBoot | None = None
+    """The leader of the partitions, which adds them for a producer; None if the producer adds them itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyPartitions:
+    transactional_id: str
+    producer: Producer
+    partitions: Sequence[Partition]
+    leader: LeaderBoot | None = None
+    """The leader of the partitions, which asks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

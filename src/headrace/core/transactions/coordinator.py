@@ -17,6 +17,7 @@ from headrace.core.transactions.commands import (
     ListedTransaction,
     ProducerIdNeeded,
     ProducerResult,
+    VerifyPartitions,
 )
 from headrace.core.transactions.deadlines import (
     TransactionDeadline,
@@ -29,7 +30,6 @@ from headrace.core.transactions.names import owner_of
 from headrace.core.transactions.records import (
     IN_POOL,
     CoordinatorRecord,
-    Partition,
     Transaction,
     TransactionRecord,
     UptimeRecord,
@@ -249,14 +249,19 @@ class TransactionCoordinator:
         error = _refusal(before, command.producer)
         if before is None or error is not _NONE:
             return error
-        if before.writer is not None and self.batch_commits.may_have_lost_rows(before):
-            return ErrorCode.PRODUCER_FENCED
         if before.writer is not None:
+            if self.batch_commits.may_have_lost_rows(before, command.leader):
+                return ErrorCode.PRODUCER_FENCED
             self.batch_commits.heard_of(owner_of(command.transactional_id), now)
-        if before.state is _ONGOING and command.partitions <= before.partitions:
+        is_known = command.partitions <= before.partitions and steps.with_boot(before, command.leader) == before.boots
+        if before.state is _ONGOING and is_known:
             return _NONE
         after = steps.with_partitions(
-            before, command.partitions, client_version=command.client_version, now_ms=now.wall_ms
+            before,
+            command.partitions,
+            leader=command.leader,
+            client_version=command.client_version,
+            now_ms=now.wall_ms,
         )
         more = len(after.partitions) - len(before.partitions)
         is_full = before.writer is not None and not self.batch_commits.has_room(
@@ -269,19 +274,31 @@ class TransactionCoordinator:
         self.tables.write(out, command.transactional_id, after, now)
         return _NONE
 
-    def verify_partitions(
-        self, transactional_id: str, producer: Producer, partitions: Iterable[Partition], ticket: Ticket
-    ) -> TransactionDecision:
+    def verify_partitions(self, command: VerifyPartitions, ticket: Ticket, now: Now) -> TransactionDecision:
         """Complete the ticket with an ErrorCode for each partition: NONE if it is part of the transaction."""
         out = self.tables.begin_decision()
-        transaction = self.tables.transactions.get(transactional_id)
-        error = _refusal(transaction, producer)
+        transaction = self.tables.transactions.get(command.transactional_id)
+        error = _refusal(transaction, command.producer)
+        if transaction is not None and transaction.writer is not None and error is _NONE:
+            error = self._note_leader(command, transaction, out, now)
         if transaction is None or error is not _NONE:
-            out.respond(ticket, dict.fromkeys(partitions, error))
+            out.respond(ticket, dict.fromkeys(command.partitions, error))
         else:
             known, missing = transaction.partitions, ErrorCode.TRANSACTION_ABORTABLE
-            out.respond(ticket, {partition: _NONE if partition in known else missing for partition in partitions})
+            errors = {partition: _NONE if partition in known else missing for partition in command.partitions}
+            out.respond(ticket, errors)
         return out.decision()
+
+    def _note_leader(
+        self, command: VerifyPartitions, transaction: Transaction, out: TransactionDecisionBuilder, now: Now
+    ) -> ErrorCode:
+        """Note the leader to which a writer is about to write, unless it may have lost rows of the writer."""
+        if self.batch_commits.may_have_lost_rows(transaction, command.leader):
+            return ErrorCode.PRODUCER_FENCED
+        boots = steps.with_boot(transaction, command.leader)
+        if boots != transaction.boots and not transaction.partitions.isdisjoint(command.partitions):
+            self.tables.write(out, command.transactional_id, transaction._replace(boots=boots), now)
+        return _NONE
 
     # Ends
 

@@ -16,6 +16,7 @@ from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import INT8, INT16, INT32, INT64, Buffer
 from headrace.wire.primitives.readers import (
     MALFORMED,
+    read_compact_array,
     read_compact_nullable_array,
     read_compact_numbers,
     read_compact_string,
@@ -29,6 +30,7 @@ from headrace.wire.primitives.readers import (
 )
 from headrace.wire.primitives.writers import (
     Write,
+    write_compact_array,
     write_compact_nullable_array,
     write_compact_numbers,
     write_compact_string,
@@ -53,10 +55,11 @@ _LAST_EPOCH_TAG = 10_000
 
 _WRITER_TAG = 10_001
 _UPTIME_TAG = 10_002
-_BOOT_TAG = 10_003
 _METADATA_OFFSET_TAG = 10_004
+_BOOTS_TAG = 10_005
 
 _TOPIC_BYTES_MIN = 2
+_BOOT_BYTES_MIN = 5
 
 NO_BATCH = -1
 
@@ -70,6 +73,13 @@ class BatchWriter(NamedTuple):
     run: str
     batch_id: int
     task_attempt_id: int
+
+
+class LeaderBoot(NamedTuple):
+    """A broker that leads partitions, and the boot of its operating system."""
+
+    node_id: int
+    boot_id: str
 
 
 IN_POOL = BatchWriter("", NO_BATCH, NO_BATCH)
@@ -100,8 +110,8 @@ class Transaction(NamedTuple):
     """The coordinator's uptime at `updated_at_ms`; 0 in records of releases without it."""
     started_uptime_ms: int = 0
     """The coordinator's uptime at the start of the ongoing transaction."""
-    boot_id: str = ""
-    """The boot of the operating system in which the writer borrowed the id."""
+    boots: tuple[LeaderBoot, ...] = ()
+    """The leaders to which the writer has written, by node id: a leader that has booted since may have lost rows."""
     metadata_offset: int = 0
     """The offset of the coordinator's metadata at which every partition was known; 0 without partitions."""
 
@@ -216,18 +226,29 @@ def _flexible_value(transaction: Transaction) -> bytes:
     if transaction.updated_uptime_ms or transaction.started_uptime_ms:
         uptimes = INT64.pack(transaction.updated_uptime_ms) + INT64.pack(transaction.started_uptime_ms)
         tags.append((_UPTIME_TAG, uptimes))
-    if transaction.boot_id:
-        tags.append((_BOOT_TAG, _boot_value(transaction.boot_id)))
     if transaction.metadata_offset:
         tags.append((_METADATA_OFFSET_TAG, INT64.pack(transaction.metadata_offset)))
+    if transaction.boots:
+        tags.append((_BOOTS_TAG, _boots_value(transaction.boots)))
     write_tags(write, tags)
     return b"".join(value)
 
 
-def _boot_value(boot_id: str) -> bytes:
+def _boots_value(boots: tuple[LeaderBoot, ...]) -> bytes:
     value: list[Buffer] = []
-    write_compact_string(value.append, boot_id)
+    write_compact_array(value.append, boots, _write_boot)
     return b"".join(value)
+
+
+def _write_boot(write: Write, boot: LeaderBoot) -> None:
+    write(INT32.pack(boot.node_id))
+    write_compact_string(write, boot.boot_id)
+
+
+def _read_boot(value: Buffer, position: int) -> tuple[LeaderBoot, int]:
+    node_id, position = read_number(value, position, INT32)
+    boot_id, position = read_compact_string(value, position)
+    return LeaderBoot(node_id, boot_id), position
 
 
 def _writer_value(writer: BatchWriter) -> bytes:
@@ -306,8 +327,8 @@ def _with_tags(transaction: Transaction, value: bytes, position: int) -> Transac
             updated_ms, start = read_number(value, start, INT64)
             started_ms, _ = read_number(value, start, INT64)
             transaction = transaction._replace(updated_uptime_ms=updated_ms, started_uptime_ms=started_ms)
-        elif tag == _BOOT_TAG:
-            transaction = transaction._replace(boot_id=read_compact_string(value, start)[0])
         elif tag == _METADATA_OFFSET_TAG:
             transaction = transaction._replace(metadata_offset=read_number(value, start, INT64)[0])
+        elif tag == _BOOTS_TAG:
+            transaction = transaction._replace(boots=read_compact_array(value, start, _BOOT_BYTES_MIN, _read_boot)[0])
     return transaction

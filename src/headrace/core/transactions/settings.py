@@ -1,9 +1,11 @@
 """Settings of the transaction coordinator: those of the operator, and fixed limits."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
+from headrace.core.transactions.records import LeaderBoot
 from headrace.model.configs import BrokerConfig
+from headrace.model.ids import NO_NODE
 
 PARTITIONS_PER_TRANSACTION_MAX = 10_000
 """Partitions of one transaction, which are all written in one record whenever one is added."""
@@ -55,8 +57,8 @@ class TransactionSettings:
     abort_interval_ms: int = 10_000
     """Timeouts are rounded up to a multiple of it, so that many of them expire together."""
     expiry_interval_ms: int = 3_600_000
-    boot_id: str = ""
-    """The boot of the operating system: rows of an earlier boot that were not synced may be lost."""
+    leader: LeaderBoot = field(default_factory=lambda: LeaderBoot(NO_NODE, ""))
+    """This broker and the boot of its operating system: rows of an earlier boot that were not synced may be lost."""
     server_version: int = 2
     """The level of transaction.version that applies when the coordinator itself ends a transaction."""
 

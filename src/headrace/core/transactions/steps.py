@@ -6,7 +6,7 @@ has the one before. Then the producer id is exhausted and the transactional id c
 
 from headrace.core.coordination.machine import Producer
 from headrace.core.transactions.commands import EPOCH_BUMPED_FROM
-from headrace.core.transactions.records import IN_POOL, BatchWriter, Partitions, Transaction
+from headrace.core.transactions.records import IN_POOL, BatchWriter, LeaderBoot, Partitions, Transaction
 from headrace.core.transactions.states import AT_REST, ENDING, OPEN, PRECEDING, TransactionState
 from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 
@@ -53,6 +53,7 @@ def reinitialized(
         started_at_ms=NO_TIMESTAMP,
         updated_at_ms=now_ms,
         writer=_back_in_pool(before),
+        boots=(),
     )
 
 
@@ -81,8 +82,27 @@ def _back_in_pool(before: Transaction) -> BatchWriter | None:
     return None if before.writer is None else IN_POOL
 
 
-def with_partitions(before: Transaction, partitions: Partitions, *, client_version: int, now_ms: int) -> Transaction:
-    """Add partitions; the first ones begin the transaction."""
+def has_rebooted(before: Transaction, leader: LeaderBoot) -> bool:
+    """Return whether the leader's operating system was booted since the writer wrote to it."""
+    return any(boot.node_id == leader.node_id and boot != leader for boot in before.boots)
+
+
+def with_boot(before: Transaction, leader: LeaderBoot | None) -> tuple[LeaderBoot, ...]:
+    """Return the leaders to which a writer has written, with one more; other transactions have none."""
+    if before.writer is None or leader is None or leader in before.boots:
+        return before.boots
+    return tuple(sorted((*before.boots, leader)))
+
+
+def with_partitions(
+    before: Transaction,
+    partitions: Partitions,
+    *,
+    leader: LeaderBoot | None,
+    client_version: int,
+    now_ms: int,
+) -> Transaction:
+    """Add partitions of a leader; the first ones begin the transaction."""
     return _follow(
         before,
         state=TransactionState.ONGOING,
@@ -90,6 +110,7 @@ def with_partitions(before: Transaction, partitions: Partitions, *, client_versi
         started_at_ms=now_ms if before.state in AT_REST else before.started_at_ms,
         updated_at_ms=now_ms,
         client_version=client_version,
+        boots=with_boot(before, leader),
     )
 
 
@@ -154,6 +175,7 @@ def completed(before: Transaction, *, now_ms: int, fresh_producer_id: int | None
         partitions=_NO_PARTITIONS,
         updated_at_ms=now_ms,
         writer=_back_in_pool(before),
+        boots=(),
     )
 
 
