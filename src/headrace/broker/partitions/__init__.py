@@ -1,1 +1,1 @@
-"""The partitions this node leads: append, read, and the requests parked on them."""
+"""The replicas on this node: their roles, append, read, and the requests parked on them."""

@@ -126,8 +126,8 @@ class PartitionTable:
         older than the registration of this broker.
         """
         self._image = image
-        topics = image.topics.values()
-        self.opener.open_all([(self._add_topic(topic), topic.partitions.held_by(self._node_id)) for topic in topics])
+        topics = ((self._add_topic(topic), topic.partitions.held_by(self._node_id)) for topic in image.topics.values())
+        self.opener.open_all([(local, indexes) for local, indexes in topics if indexes])
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Apply a committed change of metadata: create and delete partitions, change their roles and configs."""
@@ -165,9 +165,12 @@ class PartitionTable:
 
     def configure_topic(self, name: str, image: MetadataImage) -> None:
         self._image = image
+        replicas = self.by_name[name.encode()].replicas.values()
+        if not replicas:
+            return
         config = self._topic_config(name)
         of_logs = self._log_config(config)
-        for replica in self.by_name[name.encode()].replicas.values():
+        for replica in replicas:
             replica.log.configure(of_logs)
             replica.configure(config)
 
