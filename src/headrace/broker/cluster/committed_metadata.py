@@ -5,7 +5,7 @@ from functools import partial
 from heapq import heappop, heappush
 
 from headrace.core.controller.changes import decode_change
-from headrace.core.controller.delta import MetadataDelta, apply_with_delta
+from headrace.core.controller.delta import MetadataDelta, apply_with_delta, delta_between
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import Record
 from headrace.core.raft.entries import EntryKind, LogEntry
@@ -52,6 +52,12 @@ class CommittedMetadata:
         if records:
             calls += [partial(subscriber, delta) for subscriber in self._subscribers]
         return calls
+
+    def restore(self, image: MetadataImage) -> list[Callable[[], object]]:
+        """Continue from the image of a snapshot; return the calls that inform others, in their order."""
+        delta = delta_between(self.image, image)
+        self.image.replace_by(image)
+        return [partial(subscriber, delta) for subscriber in self._subscribers]
 
     def take_reached(self) -> list[Callable[[], None]]:
         """Return the calls that waited for the offset of the image."""

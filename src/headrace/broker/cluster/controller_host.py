@@ -116,6 +116,7 @@ class ControllerHost:
         """Returns the reason why no partition can be created now, or None."""
         self.next_turn: Callable[[Callable[[], None]], object] = self._in_a_later_turn
         quorum.on_committed = self._commit
+        quorum.on_restored = self._restore
         quorum.on_activity_changed = self._activity_changed
         quorum.on_offline = self._went_offline
         self._note_repairs(replay)
@@ -368,6 +369,10 @@ class ControllerHost:
         calls += [partial(pending.proposal.complete, pending.response) for pending in answered]
         calls += self._metadata.take_reached()
         call_all(calls)
+
+    def _restore(self, image: MetadataImage) -> None:
+        """Continue from a snapshot that the leader sent, because this node lacks entries that the leader dropped."""
+        call_all([*self._metadata.restore(image), *self._metadata.take_reached()])
 
     def _activity_changed(self) -> None:
         if self._quorum.is_active:

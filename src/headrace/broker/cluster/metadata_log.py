@@ -9,6 +9,13 @@ from dataclasses import dataclass
 
 from headrace.broker.cluster.metadata_batches import entry_batch, read_entries
 from headrace.broker.cluster.quorum_state import load_quorum_state, save_quorum_state
+from headrace.broker.cluster.snapshot_transfer import (
+    SnapshotPart,
+    finish_installation,
+    install_staged,
+    read_part,
+    stage_part,
+)
 from headrace.broker.cluster.snapshots import (
     LoadedSnapshot,
     SnapshotName,
@@ -18,6 +25,7 @@ from headrace.broker.cluster.snapshots import (
 )
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.names import CLUSTER_METADATA_TOPIC
+from headrace.core.raft.effects import SnapshotChunk
 from headrace.core.raft.entries import EntryKind, HardState, LogEntry, StateSnapshot, Stored
 from headrace.core.raft.ids import Index, ReplicaKey, Term, Voters, voter_set
 from headrace.log.config import LogConfig
@@ -103,10 +111,13 @@ class MetadataLog:
         """
         folder = f"{log_directory}/{METADATA_PARTITION}"
         is_new = not disk.exists(folder)
+        if is_new and recovery_point:
+            raise MetadataDamaged(folder, f"it is missing, although it held entries up to offset {recovery_point}")
         disk.make_directory(folder)
         if is_new:
             disk.sync_directory(log_directory)
         try:
+            finish_installation(disk, folder)
             found = newest_whole_snapshot(disk, folder)
             snapshot, damaged = found or (LoadedSnapshot(SnapshotName(0, 0), MetadataImage(), ()), [])
             log = _open_partition_log(
@@ -250,11 +261,48 @@ class MetadataLog:
         def done(_result: object, error: BaseException | None) -> None:
             self._snapshot_in_flight = False
             if error is None:
-                self._log.advance_start(self._snapshot_offset)
-                self._snapshot_offset = name.end_offset
+                self._snapshot_written(name)
             ended(error)
 
         return Work(snapshot_metadata, done)
+
+    def _snapshot_written(self, name: SnapshotName) -> None:
+        if name.end_offset > self._snapshot_offset:  # otherwise a newer one was installed meanwhile
+            self._log.advance_start(self._snapshot_offset)
+            self._snapshot_offset = name.end_offset
+
+    def read_chunk(self, end_offset: int, position: int, bytes_max: int) -> SnapshotPart | None:
+        """Return a part of the snapshot with this end offset; None if it is gone. Runs in a helper."""
+        return read_part(self._disk, self.folder, end_offset, position, bytes_max)
+
+    def stage(self, chunk: SnapshotChunk) -> None:
+        """Write a chunk of a snapshot that arrives from the leader."""
+        stage_part(self._disk, self.folder, chunk.position, chunk.chunk)
+
+    def install(self, snapshot: StateSnapshot) -> bytes:
+        """Put the staged snapshot in place of all others and return its bytes. Runs in a helper.
+
+        From here on the log before it is invalid; `begin_after` removes it, or the next start does.
+        """
+        return install_staged(self._disk, self.folder, SnapshotName(snapshot.index, snapshot.term))
+
+    def begin_after(self, snapshot: StateSnapshot, wall_ms: int) -> None:
+        """Begin an empty log after the installed snapshot."""
+        self._log.close(clean=False)
+        try:
+            finish_installation(self._disk, self.folder)
+            self._log = _open_partition_log(
+                self._disk,
+                self.folder,
+                recovery_point=0,
+                start_offset=snapshot.index,
+                clean_shutdown=False,
+                wall_ms=wall_ms,
+            )
+        except LogError as wrong:
+            raise MetadataDamaged(self.folder, str(wrong)) from wrong
+        self._snapshot_offset = snapshot.index
+        self._bytes_since_snapshot = 0
 
     def tidy_work(self, wall_ms: int) -> Work | None:
         """Return work that deletes segments replaced by snapshots; None when there is none left."""

@@ -10,16 +10,33 @@ only that proposal fails.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from headrace.broker.cluster.metadata_log import MetadataDamaged, MetadataLog, Replay
+from headrace.broker.cluster.snapshot_transfer import SnapshotPart
+from headrace.broker.cluster.snapshots import SnapshotLoading, SnapshotName
 from headrace.broker.timers import Timer, Timers
-from headrace.core.raft.effects import Effects, RequestRefusal, Write
-from headrace.core.raft.entries import LogEntry
-from headrace.core.raft.events import DeadlinePassed, Event, Propose, Received, SnapshotTaken, Synced
+from headrace.core.controller.image import MetadataImage
+from headrace.core.raft.effects import Effects, Outcome, ReadSnapshot, RequestRefusal, Write
+from headrace.core.raft.entries import LogEntry, StateSnapshot
+from headrace.core.raft.events import (
+    AddVoter,
+    DeadlinePassed,
+    Event,
+    Propose,
+    Read,
+    Received,
+    RemoveVoter,
+    SnapshotChunkRead,
+    SnapshotTaken,
+    Synced,
+    TransferLeadership,
+)
 from headrace.core.raft.ids import Index, ReplicaKey, Term, Voters
 from headrace.core.raft.leadership import Leadership
 from headrace.core.raft.machine import RaftMachine
 from headrace.core.raft.messages import Message
+from headrace.core.raft.promotion import HostOf
 from headrace.core.raft.settings import RaftSettings
 from headrace.log.errors import is_full, is_transient
 from headrace.log.flush import PartialFlush
@@ -27,9 +44,25 @@ from headrace.model.ids import NodeId
 from headrace.ports.clock import Clock
 from headrace.ports.entropy import Entropy
 from headrace.ports.spawner import Lane, Spawner, raise_failures
+from headrace.wire.errors import ProtocolError
 
 DISK_RETRY_MS = 200
 """Wait before the disk is tried again when it or the process is out of space or descriptors."""
+
+
+class ReplicaState(NamedTuple):
+    """A replica as its leader sees it."""
+
+    key: ReplicaKey
+    is_voter: bool
+    end_offset: int
+    """Everything below is synced on that replica."""
+    heard_ms: float
+    """Monotonic time of its last response."""
+
+
+class _Restoration(NamedTuple):
+    snapshot: StateSnapshot
 
 
 class AppendRefused(Exception):
@@ -56,10 +89,15 @@ class MetadataQuorum:
         clock: Clock,
         entropy: Entropy,
         settings: RaftSettings | None = None,
+        peers: tuple[NodeId, ...] = (),
+        may_vote: bool = False,
         send: Callable[[Message], None] = lambda message: None,
         notice: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """`send` transmits a message to the replica that it names, and may drop it."""
+        """`send` transmits a message to the replica that it names, and may drop it.
+
+        `peers` are nodes that may know the leader. With `may_vote` the leader may promote this replica to a voter.
+        """
         self.log = log
         self._spawner = spawner
         self._timers = timers
@@ -67,7 +105,13 @@ class MetadataQuorum:
         self._send = send
         self._notice = notice
         self._machine = RaftMachine(
-            me=me, stored=replay.stored, draw=entropy.below, now_ms=clock.monotonic_ms(), settings=settings
+            me=me,
+            stored=replay.stored,
+            draw=entropy.below,
+            now_ms=clock.monotonic_ms(),
+            settings=settings,
+            peers=peers,
+            may_vote=may_vote,
         )
         self._alarm: tuple[float, Timer] | None = None
         self._writes: deque[Write] = deque()
@@ -76,11 +120,19 @@ class MetadataQuorum:
         """Executed writes whose sync has not ended."""
         self._is_saving = False
         self._sync_in_flight = False
-        self._committed: deque[tuple[LogEntry, ...]] = deque()
+        self._committed: deque[tuple[LogEntry, ...] | _Restoration] = deque()
+        """Committed entries, and snapshots that replace everything before them, to be handed over in order."""
         self._is_handing_over = False
+        self.voter_target = 1
+        """The number of voters up to which this replica promotes others while it leads."""
+        self.host_of: HostOf = lambda node_id: None
+        self.leaderless_since_ms: int | None = clock.wall_ms()
+        """Wall-clock time since which no leader is known; None while one is."""
         self._active: Leadership | None = None
         self.on_committed: Callable[[tuple[LogEntry, ...]], None] = lambda entries: None
         """Called with committed entries, in order, each exactly once."""
+        self.on_restored: Callable[[MetadataImage], None] = lambda image: None
+        """Called with the image of a snapshot that replaces everything handed over before."""
         self.on_activity_changed: Callable[[], None] = lambda: None
         """Called when `is_active` has changed, after the entries that it depends on were handed over."""
         self.on_offline: Callable[[str], None] = lambda reason: None
@@ -133,7 +185,44 @@ class MetadataQuorum:
         """The offset up to which committed entries were handed over."""
         return self._machine.state.applied_index
 
+    @property
+    def committed_offset(self) -> int:
+        return self._machine.state.commit_index
+
+    def replicas(self) -> list[ReplicaState]:
+        """Return the progress of all voters and observers, as far as a leader knows it; empty on other replicas."""
+        state, leadership = self._machine.state, self._machine.leadership
+        if leadership is None:
+            return []
+        now_ms = self._clock.monotonic_ms()
+        own = ReplicaState(state.me, state.me in state.voters, state.log.last_index, now_ms)
+        others = leadership.peers.progress.items()
+        return [
+            own,
+            *(ReplicaState(key, key in state.voters, each.match_index, each.heard_ms) for key, each in others),
+        ]
+
     # Events
+
+    def know_peers(self, nodes: tuple[NodeId, ...]) -> None:
+        """Set the nodes that may know the leader."""
+        self._machine.peers = nodes
+
+    def read(self, then: Callable[[Outcome], None]) -> None:
+        """Call back with ReadAllowed once everything committed before this call is in the image (ReadIndex)."""
+        self._step(Read(ticket=then))
+
+    def add_voter(self, voter: ReplicaKey, then: Callable[[Outcome], None]) -> None:
+        """Promote an observer; call back with Committed or RequestRefused."""
+        self._step(AddVoter(ticket=then, voter=voter))
+
+    def remove_voter(self, voter: ReplicaKey, then: Callable[[Outcome], None]) -> None:
+        """Remove a voter, which goes on as an observer; call back with Committed or RequestRefused."""
+        self._step(RemoveVoter(ticket=then, voter=voter))
+
+    def transfer_leadership(self, then: Callable[[Outcome], None]) -> None:
+        """Hand the leadership to the voter that has caught up furthest; call back with the outcome."""
+        self._step(TransferLeadership(ticket=then))
 
     def deliver(self, message: Message) -> None:
         """Take a message of another replica."""
@@ -162,6 +251,10 @@ class MetadataQuorum:
         if self.offline is not None:
             return
         self._execute(self._machine.step(event, self._clock.monotonic_ms()))
+        if self._machine.state.leader is not None:
+            self.leaderless_since_ms = None
+        elif self.leaderless_since_ms is None:
+            self.leaderless_since_ms = self._clock.wall_ms()
         self._set_alarm()
 
     def _set_alarm(self) -> None:
@@ -176,8 +269,20 @@ class MetadataQuorum:
         self._alarm = None
         if self._machine.next_deadline_ms() <= self._clock.monotonic_ms():
             self._step(DeadlinePassed())
+            self._promote()
         elif self.offline is None:
             self._set_alarm()
+
+    def _promote(self) -> None:
+        """Make the next change of the voter set that is due."""
+        leadership = self._machine.leadership
+        if leadership is None or self.offline is not None:
+            return
+        change = leadership.next_voter_change(target=self.voter_target, host_of=self.host_of)
+        if change is None:
+            return
+        event_type = AddVoter if change.is_addition else RemoveVoter
+        self._step(event_type(ticket=None, voter=change.voter))
 
     # Effects
 
@@ -187,6 +292,11 @@ class MetadataQuorum:
             self._execute_writes()
         for message in effects.send:
             self._send(message)
+        for read in effects.read_snapshots:
+            self._read_snapshot(read)
+        if effects.restore is not None:
+            self._committed.clear()  # the snapshot contains whatever was not handed over yet
+            self._committed.append(_Restoration(effects.restore))
         if effects.committed:
             self._committed.append(effects.committed)
         self._hand_over()
@@ -200,18 +310,24 @@ class MetadataQuorum:
             return
         self._is_handing_over = True
         failures: list[Exception] = []
-        while self._committed:
+        while self._committed and not isinstance(self._committed[0], _Restoration):
             try:
-                self.on_committed(self._committed.popleft())
+                self._hand_over_next()
             except Exception as error:  # the entries after these must be handed over too
                 failures.append(error)
         self._is_handing_over = False
         self._note_activity()
         raise_failures(failures)
 
+    def _hand_over_next(self) -> None:
+        entries = self._committed.popleft()
+        assert not isinstance(entries, _Restoration)
+        self.on_committed(entries)
+
     def _note_activity(self) -> None:
         leadership = self._machine.leadership
-        active = leadership if leadership is not None and leadership.is_committed else None
+        is_active = leadership is not None and leadership.is_committed and not self._committed
+        active = leadership if is_active else None
         if active is not self._active:
             self._active = active
             self.on_activity_changed()
@@ -226,6 +342,11 @@ class MetadataQuorum:
                 self._save_hard_state(write)
                 return
             try:
+                if write.stage is not None:
+                    self.log.stage(write.stage)
+                if write.install is not None:
+                    self._install(write, write.install)
+                    return
                 self._change_log(write)
             except OSError as error:
                 self._write_failed(error)
@@ -242,14 +363,37 @@ class MetadataQuorum:
             if error is None:
                 self._writes[0] = replace(write, hard_state=None)
                 self._execute_writes()
-            elif isinstance(error, OSError) and not is_transient(error):
-                self.stop(f"the vote of this node could not be synced to disk; restart the broker: {error}")
             else:
-                self._write_failed(error)
+                self._disk_work_failed(error)
 
         self._is_saving = True
         work = self.log.save_work(write.hard_state, saved)
         self._spawner.submit(work.run, work.done, Lane.METADATA)
+
+    def _install(self, write: Write, snapshot: StateSnapshot) -> None:
+        """Put a received snapshot in place of the log, before the rest of the write and all later ones."""
+        log = self.log
+
+        def install_metadata() -> bytes:
+            return log.install(snapshot)
+
+        def installed(content: bytes | None, error: BaseException | None) -> None:
+            self._is_saving = False
+            if error is not None:
+                self._disk_work_failed(error)
+                return
+            assert content is not None
+            try:
+                log.begin_after(snapshot, self._clock.wall_ms())
+            except (OSError, MetadataDamaged) as wrong:
+                self.stop(f"a snapshot of the metadata could not be installed; restart the broker: {wrong}")
+                return
+            self._writes[0] = replace(write, stage=None, install=None)
+            self._load(snapshot, content)
+            self._execute_writes()
+
+        self._is_saving = True
+        self._spawner.submit(install_metadata, installed, Lane.METADATA)
 
     def _change_log(self, write: Write) -> None:
         if write.truncate_from is not None:
@@ -274,6 +418,15 @@ class MetadataQuorum:
             self.log.reopen(end_offset=end_offset, wall_ms=self._clock.wall_ms())
         except (OSError, MetadataDamaged) as error:
             self.stop(str(error))
+
+    def _disk_work_failed(self, error: BaseException) -> None:
+        """Handle an error of a helper: a disk that failed is not used again, anything else is repeated."""
+        if isinstance(error, OSError) and not is_transient(error):
+            self.stop(f"the state of the metadata quorum could not be synced to disk; restart the broker: {error}")
+        else:
+            if is_full(error):
+                self.on_no_room()
+            self._write_failed(error)
 
     def _write_failed(self, error: BaseException) -> None:
         """Try again later: the writes wait, and the machine takes no more requests than they allow."""
@@ -352,6 +505,50 @@ class MetadataQuorum:
             self.on_offline(reason)
 
     # Snapshots
+
+    def _read_snapshot(self, read: ReadSnapshot) -> None:
+        """Read a chunk for a follower that lacks entries which this leader has dropped."""
+        log = self.log
+
+        def read_metadata_snapshot() -> SnapshotPart | None:
+            return log.read_chunk(read.snapshot_index, read.position, read.bytes_max)
+
+        def done(part: SnapshotPart | None, error: BaseException | None) -> None:
+            if error is not None:
+                self._notice(f"a metadata snapshot could not be read for node {read.follower.node_id}: {error}")
+            event = SnapshotChunkRead(
+                follower=read.follower,
+                snapshot_index=read.snapshot_index,
+                position=read.position,
+                chunk=None if part is None else part.content,
+                is_last=part is not None and part.is_last,
+            )
+            self._step(event)
+
+        self._spawner.submit(read_metadata_snapshot, done)
+
+    def _load(self, snapshot: StateSnapshot, content: bytes) -> None:
+        """Load an installed snapshot in slices, one per turn; entries after it wait."""
+        loading = SnapshotLoading(content, SnapshotName(snapshot.index, snapshot.term))
+        slices = loading.slices()
+
+        def load_slice() -> None:
+            if self.offline is not None or self._committed[0] != _Restoration(snapshot):
+                return  # a newer snapshot has replaced it
+            try:
+                for _ in slices:
+                    self._timers.next_turn(load_slice)
+                    return
+            except ProtocolError as wrong:
+                self.stop(f"the snapshot that the leader sent is damaged; restart the broker: {wrong}")
+                return
+            self._committed.popleft()
+            try:
+                self.on_restored(loading.loaded().image)
+            finally:
+                self._hand_over()
+
+        load_slice()
 
     def term_at(self, offset: int) -> Term:
         """Return the term of the entry before `offset`, which is not below the newest snapshot."""

@@ -104,3 +104,34 @@ class _Observer:
     def _surviving(self, partitions: dict[tuple[TopicId, int], None]) -> tuple[TopicPartition, ...]:
         by_id = self._image.topics_by_id
         return tuple(TopicPartition(by_id[topic_id].name, index) for topic_id, index in partitions if topic_id in by_id)
+
+
+def delta_between(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
+    """Return the changes that lead from one image to another, for a replica that received a snapshot."""
+    added: list[TopicPartition] = []
+    changed: list[TopicPartition] = []
+    for topic_id, topic in new.topics_by_id.items():
+        before = old.topics_by_id.get(topic_id)
+        if before is None or before.partitions == topic.partitions:
+            continue
+        for index, state in enumerate(topic.partitions):
+            if index >= len(before.partitions):
+                added.append(TopicPartition(topic.name, index))
+            elif state != before.partitions[index]:
+                changed.append(TopicPartition(topic.name, index))
+    created = [topic for topic_id, topic in new.topics_by_id.items() if topic_id not in old.topics_by_id]
+    new_names = {topic.name for topic in created}
+    resources = [key for key in {**old.configs, **new.configs} if old.configs.get(key) != new.configs.get(key)]
+    return MetadataDelta(
+        topics_deleted=tuple(topic for topic_id, topic in old.topics_by_id.items() if topic_id not in new.topics_by_id),
+        topics_created=tuple(created),
+        partitions_added=tuple(added),
+        partitions_changed=tuple(changed),
+        topic_configs_changed=tuple(
+            name
+            for kind, name in resources
+            if kind == ResourceKind.TOPIC and name in new.topics and name not in new_names
+        ),
+        broker_configs_changed=tuple(name for kind, name in resources if kind == ResourceKind.BROKER),
+        brokers_changed=old.brokers != new.brokers,
+    )

@@ -370,6 +370,11 @@ class MetadataImage:
 
     # Copies
 
+    def replace_by(self, other: "MetadataImage") -> None:
+        """Take the contents and the version of another image, which is not used afterwards."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(other, name))
+
     def copy(self) -> "MetadataImage":
         """Return a separate image with the same contents; the two share what neither changes."""
         twin = MetadataImage()

@@ -11,6 +11,7 @@ from headrace.core.raft.ids import Index, ReplicaKey, Voters, voter_set
 from headrace.core.raft.membership import addition_refusal, change_refusal, removal_refusal
 from headrace.core.raft.messages import AppendResponse, ElectionRequest
 from headrace.core.raft.progress import Progress
+from headrace.core.raft.promotion import HostOf, VoterChange, next_voter_change
 from headrace.core.raft.proposals import PendingProposals
 from headrace.core.raft.reads import PendingReads
 from headrace.core.raft.replication import Replication
@@ -157,6 +158,12 @@ class Leadership:
         return [*self._proposals.take_committed(applied), *self._reads.take_allowed(applied)]
 
     # Voters and observers
+
+    def next_voter_change(self, *, target: int, host_of: HostOf) -> VoterChange | None:
+        """Return the change of the voter set that is due and would not be refused now."""
+        if self._transfer is not None or change_refusal(self._state, term_start=self.term_start) is not None:
+            return None
+        return next_voter_change(self._state, self.peers.progress, target=target, host_of=host_of)
 
     def add_voter(self, event: AddVoter) -> None:
         state = self._state

@@ -39,9 +39,12 @@ from headrace.model.ids import NodeId
 
 
 class RaftMachine:
-    """`peers` are the nodes that an observer asks for the leader while its log has no voters."""
+    """`peers` are the nodes that an observer asks for the leader while its log has no voters.
 
-    __slots__ = ("_ballot", "_copy", "_joins_sent", "_leadership", "_peers", "state")
+    With `may_vote` a leader may promote this replica to a voter.
+    """
+
+    __slots__ = ("_ballot", "_copy", "_joins_sent", "_leadership", "_may_vote", "peers", "state")
 
     def __init__(
         self,
@@ -52,9 +55,11 @@ class RaftMachine:
         now_ms: float,
         settings: RaftSettings | None = None,
         peers: tuple[NodeId, ...] = (),
+        may_vote: bool = False,
     ) -> None:
         self.state = RaftState(me=me, stored=stored, settings=settings or RaftSettings(), draw=draw, now_ms=now_ms)
-        self._peers = peers
+        self.peers = peers
+        self._may_vote = may_vote
         self._copy = LogCopy(self.state)
         self._ballot: Ballot | None = None
         self._leadership: Leadership | None = None
@@ -153,13 +158,14 @@ class RaftMachine:
     def _join(self) -> None:
         """Ask the next node that may know the leader."""
         state = self.state
-        nodes = sorted({*self._peers, *(voter.node_id for voter in state.voters)} - {state.me.node_id})
+        nodes = sorted({*self.peers, *(voter.node_id for voter in state.voters)} - {state.me.node_id})
         if nodes:
             self._ask_to_join(nodes[self._joins_sent % len(nodes)])
             self._joins_sent += 1
 
     def _ask_to_join(self, node: NodeId) -> None:
-        self.state.out.send(JoinRequest(source=self.state.me, to=ReplicaKey(node, ANY_DIRECTORY)))
+        to = ReplicaKey(node, ANY_DIRECTORY)
+        self.state.out.send(JoinRequest(source=self.state.me, to=to, may_vote=self._may_vote))
 
     # Roles
 
@@ -225,7 +231,7 @@ class RaftMachine:
         if request.to.node_id != state.me.node_id:
             return
         if self._leadership is not None:
-            self._leadership.peers.observe(request.source)
+            self._leadership.peers.observe(request.source, may_vote=request.may_vote)
         else:
             leader = state.leader.node_id if state.leader else None
             state.out.send(JoinResponse(source=state.me, to=request.source, leader=leader))

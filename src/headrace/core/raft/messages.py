@@ -100,6 +100,8 @@ class JoinRequest:
 
     source: ReplicaKey
     to: ReplicaKey
+    may_vote: bool = False
+    """The leader may promote the sender to a voter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

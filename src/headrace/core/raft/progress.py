@@ -25,6 +25,7 @@ class Progress:
         "flow",
         "heard_ms",
         "match_index",
+        "may_vote",
         "next_index",
         "probe_sent",
         "snapshot",
@@ -40,6 +41,8 @@ class Progress:
         self.probe_sent = False
         self.acked_round = 0
         self.heard_ms = now_ms
+        self.may_vote = False
+        """True if the replica asked to be replicated to and may become a voter."""
         self._in_flight: deque[Index] = deque()
         """The last index of each append request without a response."""
         self.snapshot: StateSnapshot | None = None

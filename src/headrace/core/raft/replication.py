@@ -27,14 +27,16 @@ class Replication:
             if voter != self._state.me:
                 self._add(voter)
 
-    def observe(self, replica: ReplicaKey) -> None:
+    def observe(self, replica: ReplicaKey, *, may_vote: bool = False) -> None:
         """Replicate to a replica that asked for it."""
         state = self._state
-        if replica in self.progress or replica == state.me:
-            return
-        if len(self.progress) < OBSERVERS_MAX + len(state.voters):
+        if replica not in self.progress and replica != state.me:
+            if len(self.progress) >= OBSERVERS_MAX + len(state.voters):
+                return
             self._add(replica)
             self._send_entries(replica, self.progress[replica], even_empty=True)
+        if may_vote and replica != state.me:
+            self.progress[replica].may_vote = True
 
     def _add(self, replica: ReplicaKey) -> None:
         next_index = Index(self._state.log.last_index + 1)
