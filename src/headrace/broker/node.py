@@ -121,7 +121,7 @@ class Node:
 
     def _open_quorum(self, home: LogDirectory) -> tuple[MetadataQuorum, Replay]:
         """Open the metadata log, which is in the first directory, and this node's replica of the metadata quorum."""
-        ports = self._ports
+        ports, cluster = self._ports, self.config.cluster
         me = ReplicaKey(NodeId(self.config.node_id), DirectoryId(encode_uuid(home.directory_id)))
         log, replay = MetadataLog.open(
             ports.disk,
@@ -139,10 +139,17 @@ class Node:
             timers=self._timers,
             clock=ports.clock,
             entropy=ports.entropy,
+            may_vote=cluster.is_controller,
             send=self._send_raft,
             notice=self.logger.warning,
         )
+        quorum.voter_target = cluster.controllers_target
+        quorum.host_of = self._host_of
         return quorum, replay
+
+    def _host_of(self, node_id: NodeId) -> str | None:
+        registered = self.broker.image.brokers.get(node_id)
+        return None if registered is None else registered.host
 
     def _controller(self, home: LogDirectory, replay: Replay) -> ControllerHost:
         ports = self._ports
