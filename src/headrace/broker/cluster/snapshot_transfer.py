@@ -1,7 +1,7 @@
 """Snapshots that travel from a leader to a replica: files read, staged and installed in parts.
 
 An installation replaces the snapshot and the log in one atomic step, although they are several files: a mark is written
-first, and whoever finds it with its snapshot in place removes the old log.
+first, and a start that finds it with its snapshot in place removes the old log.
 """
 
 from typing import NamedTuple

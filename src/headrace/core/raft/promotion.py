@@ -2,7 +2,7 @@
 
 Observers that may vote and have caught up are promoted. The number of voters grows in pairs, because an even number
 tolerates no more failures than the odd number below it. A node that returned with another directory replaces its
-former self. Voters that share a host give way to an observer on a host without voters.
+former self. A voter that shares its host is replaced by an observer on a host without voters.
 """
 
 from collections.abc import Callable, Mapping
