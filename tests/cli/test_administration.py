@@ -66,15 +66,25 @@ def test_changes_a_running_broker_does_not_take(headrace: Headrace) -> None:
 
 
 def test_cluster(headrace: Headrace, topic: str) -> None:
-    shown = headrace("cluster", "describe").stdout
+    shown = headrace("cluster", "brokers").stdout
     assert "1 broker" in shown
-    assert "controller" in shown
-    described = json.loads(headrace("cluster", "describe", "--json").stdout)
+    assert "running" in shown
+    described = json.loads(headrace("cluster", "brokers", "--json").stdout)
     (broker,) = described["brokers"]
-    assert described["controller"] == broker["node_id"] == 1
+    assert broker["node_id"] == 1
     assert described["partitions_without_leader"] == 0
     assert broker["leads"] >= 3
     assert broker["log_dirs"][0]["error"] == "NONE"
+
+
+def test_the_quorum_and_the_health_of_one_broker(headrace: Headrace, topic: str) -> None:
+    assert headrace("cluster", "status").stdout.startswith("green: 1 broker, controller 1 of 1, ")
+    status = json.loads(headrace("cluster", "status", "--json").stdout)
+    assert (status["health"], status["reasons"], status["controller"], status["voters"]) == ("green", [], 1, [1])
+    quorum = json.loads(headrace("cluster", "quorum", "--json").stdout)
+    assert (quorum["leader"], quorum["voters"], quorum["observers"]) == (1, [1], [])
+    assert quorum["replicas"][0]["lag"] == 0
+    assert "leader 1" in headrace("cluster", "quorum").stdout
 
 
 def test_doctor_finds_the_broker_well_with_a_compacted_topic(headrace: Headrace, topic: str) -> None:

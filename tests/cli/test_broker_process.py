@@ -97,7 +97,7 @@ def test_a_file_of_configs_and_the_metrics(tmp_path: Path) -> None:
     config = tmp_path / "broker.toml"
     config.write_text(f'node.id = 7\n[headrace.metrics]\nlisten = "{metrics_address}"\n')
     with started(tmp_path / "data", "--config", str(config)) as (process, address):
-        described = CliRunner().invoke(cli, ["cluster", "describe", "--bootstrap", address]).stdout
+        described = CliRunner().invoke(cli, ["cluster", "brokers", "--bootstrap", address]).stdout
         assert re.search(r"(?m)^ +7  127\.0\.0\.1:", described)
         with urlopen(f"http://{metrics_address}/metrics", timeout=END_SECONDS_MAX) as scrape:
             text = scrape.read().decode()

@@ -51,6 +51,7 @@ SERVED = (
     ServedApi(ApiKey.DELETE_GROUPS, 0, 2, "delete_groups"),
     ServedApi(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "incremental_alter_configs", on_controller=True),
     ServedApi(ApiKey.OFFSET_DELETE, 0, 0, "offset_delete"),
+    ServedApi(ApiKey.DESCRIBE_QUORUM, 0, 2, "describe_quorum", on_controller=True),
     ServedApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, "describe_cluster"),
     ServedApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers"),
     ServedApi(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "describe_transactions"),

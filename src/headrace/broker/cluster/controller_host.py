@@ -150,6 +150,11 @@ class ControllerHost:
         return self._quorum.leader
 
     @property
+    def quorum(self) -> MetadataQuorum:
+        """This node's replica of the metadata log."""
+        return self._quorum
+
+    @property
     def term(self) -> int:
         return self._quorum.term
 
