@@ -1,5 +1,6 @@
 """Requests for files: partitions whose files are being exchanged are asked for again, the others are kept."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -90,3 +91,21 @@ def test_a_damaged_log_is_told_at_once() -> None:
     with pytest.raises(BrokerError, match="no files of t-0: KAFKA_STORAGE_ERROR"):
         script.run(asking())
     assert (script.pauses, script.answers) == (0, [])
+
+
+def test_each_leader_is_asked_for_its_own_partitions() -> None:
+    there = replace(told((1, 0)), node_id=2, lease_id=b"m" * 16)
+    script = Script(described(1, 2), told((0, 0)), there)
+    manifest = script.run(asking())
+    assert [call.target for call in script.calls[1:]] == [1, 2]
+    assert asked(script) == [[0], [1]]
+    assert [(lease.node, lease.lease_id) for lease in manifest.leases] == [(1, LEASE), (2, b"m" * 16)]
+    assert [(each.partition, each.node) for each in manifest.partitions] == [(0, 1), (1, 2)]
+
+
+def test_a_partition_that_has_moved_is_asked_for_at_its_new_leader() -> None:
+    moved = told((0, ErrorCode.NOT_LEADER_OR_FOLLOWER), (1, 0))
+    script = Script(described(1, 1), moved, scan_release.ScanReleaseResponse(), described(2, 2), told((0, 0), (1, 0)))
+    assert len(script.run(asking()).partitions) == 2
+    assert [call.target for call in script.calls if call.api is scan_manifest] == [1, 2]
+    assert script.pauses == 1

@@ -3,7 +3,7 @@
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
 
-from headrace.client.core.admin.routing import ATTEMPT_PAUSE_MS
+from headrace.client.core.admin.routing import ATTEMPT_PAUSE_MS, ATTEMPTS_MAX
 from headrace.client.core.calls import Operation, Pause, ask
 from headrace.client.core.cluster import Cluster, fetch_metadata
 from headrace.client.errors import BrokerError, ClientError
@@ -20,6 +20,8 @@ PAGES_MAX = 10_000
 EXCHANGES_MAX = 200
 """Attempts while files are being swapped; with the pauses, they take most of the time of a call."""
 _FROM_THE_BEGIN = -1
+_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE)
+"""Errors of a partition that another broker leads, or that has just been created."""
 
 
 def manifest(
@@ -27,6 +29,20 @@ def manifest(
 ) -> Operation[ScanManifest]:
     """Return the manifest of all these partitions or none: if one fails, the leases are released."""
     partitions = sorted(set(wanted))
+    for attempt in range(ATTEMPTS_MAX):
+        try:
+            return (yield from _manifest(cluster, partitions, isolation_level, lease_ms))
+        except BrokerError as error:
+            if error.code not in _MOVED or attempt == ATTEMPTS_MAX - 1:
+                raise
+        yield Pause(ATTEMPT_PAUSE_MS)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _manifest(
+    cluster: Cluster, partitions: Sequence[TopicPartition], isolation_level: IsolationLevel, lease_ms: int
+) -> Operation[ScanManifest]:
+    """Request the files of each partition from the broker that leads it according to the metadata of now."""
     cluster.learn((yield from fetch_metadata(tuple({each.topic for each in partitions}))))
     by_leader: dict[int, list[TopicPartition]] = {}
     for each in partitions:

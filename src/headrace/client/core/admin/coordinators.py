@@ -103,14 +103,19 @@ def _coordinators(
         )
         for key in keys
     )
-    found = {}
+    answers = {}
     for key, reply in zip(keys, replies, strict=True):
         if isinstance(reply, ClientError):
             raise reply
-        answer = reply.coordinators[0] if reply.coordinators else reply
+        answers[key] = reply.coordinators[0] if reply.coordinators else reply
+    if any(not answer.error_code and answer.node_id not in cluster.brokers for answer in answers.values()):
+        cluster.learn((yield from fetch_metadata(())))  # a broker has joined the cluster since
+    found = {}
+    for key, answer in answers.items():
         if not answer.error_code and answer.node_id in cluster.brokers:
             found[key] = answer.node_id
-        elif answer.error_code not in COORDINATOR_ERRORS or last:
-            what = f'{_NOUNS[kind]} "{key}" has no coordinator'
-            raise BrokerError(answer.error_code, what, answer.error_message)
+            continue
+        code = answer.error_code or ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if code not in COORDINATOR_ERRORS or last:
+            raise BrokerError(code, f'{_NOUNS[kind]} "{key}" has no coordinator', answer.error_message)
     return found
