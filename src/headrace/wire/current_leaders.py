@@ -31,9 +31,7 @@ def leader_fields(tag: int, leader: CurrentLeader) -> bytes:
 
 
 def endpoint_fields(endpoints: Sequence[LeaderEndpoint]) -> bytes:
-    """Encode the tagged fields of a response: the addresses of the leaders, if there are any."""
-    if not endpoints:
-        return NO_TAGGED_FIELDS
+    """Encode the tagged fields of a response: the addresses of the leaders, and no others."""
     content = varint_bytes(len(endpoints) + 1) + b"".join(map(_endpoint, endpoints))
     return bytes((1, _ENDPOINTS_TAG)) + varint_bytes(len(content)) + content
 

@@ -7,7 +7,13 @@ from collections.abc import Generator, Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple, Protocol
 
-from headrace.wire.current_leaders import CurrentLeader, LeaderEndpoint, endpoint_fields, leader_fields
+from headrace.wire.current_leaders import (
+    NO_TAGGED_FIELDS,
+    CurrentLeader,
+    LeaderEndpoint,
+    endpoint_fields,
+    leader_fields,
+)
 from headrace.wire.errors import ProtocolError
 from headrace.wire.scan import element_count, skip_tagged_fields, string_span, truncated, varint_bytes
 
@@ -277,7 +283,7 @@ def encode_in_slices(
         if compact:
             pieces.append(b"\x00")
     if compact:
-        pieces.append(endpoint_fields(endpoints if version >= CURRENT_LEADER_FROM else ()))
+        pieces.append(endpoint_fields(endpoints) if endpoints and version >= CURRENT_LEADER_FROM else NO_TAGGED_FIELDS)
     run = b"".join(pieces)
     parts.append(run)
     parts[0] = _FRAME_HEAD.pack(size + len(run), correlation_id)
@@ -287,7 +293,7 @@ def encode_in_slices(
 def _leader_fields(version: int, data: PartitionData) -> bytes:
     """Encode the tagged fields of a partition that failed."""
     leader = data.current_leader if version >= CURRENT_LEADER_FROM else None
-    return b"\x00" if leader is None else leader_fields(_LEADER_TAG, leader)
+    return NO_TAGGED_FIELDS if leader is None else leader_fields(_LEADER_TAG, leader)
 
 
 def _topic_head(version: int, compact: bool, topic: bytes, partition_count: int) -> bytes:

@@ -7,7 +7,13 @@ from collections.abc import Mapping, Sequence
 from struct import Struct
 from types import MappingProxyType
 
-from headrace.wire.current_leaders import CurrentLeader, LeaderEndpoint, endpoint_fields, leader_fields
+from headrace.wire.current_leaders import (
+    NO_TAGGED_FIELDS,
+    CurrentLeader,
+    LeaderEndpoint,
+    endpoint_fields,
+    leader_fields,
+)
 from headrace.wire.errors import ProtocolError
 from headrace.wire.scan import (
     bytes_span,
@@ -186,7 +192,7 @@ def encode_response(
     if version >= 1:
         pieces.append(_INT32.pack(throttle_time_ms))
     if compact:
-        pieces.append(endpoint_fields(endpoints if version >= CURRENT_LEADER_FROM else ()))
+        pieces.append(endpoint_fields(endpoints) if endpoints and version >= CURRENT_LEADER_FROM else NO_TAGGED_FIELDS)
     body = b"".join(pieces)
     return _FRAME_HEAD.pack(len(body) + 4, correlation_id) + body, errors_at
 

@@ -32,6 +32,7 @@ class FetchWaiter(Protocol):
 
 class FetchWaiters:
     __slots__ = (
+        "_end_bytes",
         "_log",
         "_stable_offset",
         "_stable_waiters",
@@ -47,6 +48,8 @@ class FetchWaiters:
         self._waiters: dict[FetchWaiter, None] = {}
         self._stable_waiters: dict[FetchWaiter, None] = {}
         self.end_waiters: dict[FetchWaiter, None] = {}
+        self._end_bytes = 0
+        """The bytes that the log had when the waiters at its end were last woken, or the first of them was added."""
         self._unstable_bytes = 0
         """Committed bytes that are not below the last stable offset yet."""
         self.note_stability()
@@ -65,6 +68,8 @@ class FetchWaiters:
         elif bound is ReadBound.LAST_STABLE_OFFSET:
             self._stable_waiters[waiter] = None
         else:
+            if not self.end_waiters:
+                self._end_bytes = self._log.appended_bytes
             self.end_waiters[waiter] = None
 
     def remove(self, waiter: FetchWaiter) -> None:
@@ -83,8 +88,9 @@ class FetchWaiters:
         for waiter in (*self._waiters, *self._stable_waiters, *self.end_waiters):
             waiter.readable(partition, ENOUGH_BYTES)
 
-    def log_end_moved(self, partition: "Replica", new_bytes: int) -> None:
-        """Tell the waiters at the log end how many bytes were written."""
+    def log_end_moved(self, partition: "Replica") -> None:
+        """Tell the waiters at the log end how many bytes were written since the last call."""
+        new_bytes, self._end_bytes = self._log.appended_bytes - self._end_bytes, self._log.appended_bytes
         for waiter in tuple(self.end_waiters):
             waiter.readable(partition, new_bytes)
 

@@ -380,7 +380,6 @@ class Replica:
         if self.offline:
             self.log.discard_staged()  # its directory failed earlier in this turn, and the answers have the error
             return
-        written_bytes = self.log.appended_bytes
         try:
             self.log.write_staged()
         except OSError as error:
@@ -396,7 +395,7 @@ class Replica:
         if raised:
             self.high_watermark_raised()
         if self._waiters.end_waiters:
-            self._waiters.log_end_moved(self, self.log.appended_bytes - written_bytes)
+            self._waiters.log_end_moved(self)
 
     def _refuse_unwritten(self) -> None:
         """Answer the batches that the log took back, because the disk was full, with an error; stay online."""
