@@ -172,14 +172,27 @@ class BatchCommits:
             return _ALREADY if self._is_the_same(command, owner) else _committed_with_others(command.batch_id)
         if owner is not None and command.run in owner.older_runs:
             return _FENCED
-        synced = command.synced.keys()
-        for name in sorted(named.transactional_id for named in command.writers if not self._counts(named, command)):
-            text = f"writer {name} was aborted, has expired, is unknown or may have lost rows: nothing was committed"
-            return BatchResult(ErrorCode.TRANSACTION_ABORTABLE, text)
-        if any(self._tables.transactions[each.transactional_id].partitions - synced for each in command.writers):
-            return BatchResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, "some rows of the batch are not synced: try again")
+        for named in sorted(command.writers):
+            refusal = self._writer_refusal(named, command)
+            if refusal is not None:
+                return refusal
         if owner is None and len(self._tables.owners) >= OWNERS_MAX:
             return BatchResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OWNERS_MAX} owners are known already")
+        return None
+
+    def _writer_refusal(self, named: NamedWriter, command: CommitBatch) -> BatchResult | None:
+        """Return None if the rows of this writer can be committed."""
+        name = named.transactional_id
+        if not self._counts(named, command):
+            text = f"writer {name} was aborted, has expired or is unknown: nothing was committed"
+            return BatchResult(ErrorCode.TRANSACTION_ABORTABLE, text)
+        transaction = self._tables.transactions[name]
+        if self.may_have_lost_rows(transaction) or _lost_rows(transaction, command.synced):
+            text = f"writer {name} may have lost rows, because a broker was rebooted: nothing was committed"
+            return BatchResult(ErrorCode.TRANSACTION_ABORTABLE, text)
+        if transaction.partitions - command.synced.keys():
+            text = f"some rows of writer {name} are not synced: try again"
+            return BatchResult(ErrorCode.COORDINATOR_NOT_AVAILABLE, text)
         return None
 
     def _is_the_same(self, command: CommitBatch, owner: Owner) -> bool:
@@ -213,8 +226,6 @@ class BatchCommits:
             return False
         of_owner = owner_of(named.transactional_id) == command.owner
         is_current = named.producer == steps.producer_of(transaction)
-        if self.may_have_lost_rows(transaction) or _lost_rows(transaction, command.synced):
-            return False
         return of_owner and is_current and transaction.writer[:2] == (command.run, command.batch_id)
 
     def _commit(self, command: CommitBatch, out: TransactionDecisionBuilder, now: Now) -> None:
