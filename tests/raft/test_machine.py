@@ -55,6 +55,16 @@ def leader(**options):
 # Order of effects
 
 
+def test_a_candidate_with_a_slow_disk_waits_for_its_vote_instead_of_starting_more_elections():
+    alone = machine(Stored(snapshot=StateSnapshot(voters=(ME,))))
+    write = alone.step(DeadlinePassed(), 0).write
+    for _ in range(5):  # several election timeouts pass before the sync
+        assert alone.step(DeadlinePassed(), alone.next_deadline_ms()).write is None
+    alone.step(Synced(number=write.number), alone.state.now_ms)
+    assert alone.state.role is Role.LEADER
+    assert alone.state.term == 1
+
+
 def test_a_vote_can_be_sent_only_after_the_write_that_holds_it():
     effects = machine().step(vote_request(), 0)
     assert effects.send == ()

@@ -9,13 +9,15 @@ from headrace.core.raft.state import RaftState
 class Ballot:
     """The votes that this replica has won in one election."""
 
-    __slots__ = ("_granted", "_state", "_write_number", "is_pre_vote", "term")
+    __slots__ = ("_granted", "_state", "_write_number", "awaits_sync", "is_pre_vote", "term")
 
     def __init__(self, state: RaftState, *, pre_vote: bool, forced: bool = False) -> None:
         self._state = state
         self._granted: list[ReplicaKey] = []
         self._write_number = 0
         self.is_pre_vote = pre_vote
+        self.awaits_sync = not pre_vote
+        """True until the new term and the candidate's vote for itself are on disk."""
         self.term = Term(state.term + 1)
         if pre_vote:
             self._grant(state.me)
@@ -44,7 +46,8 @@ class Ballot:
 
     def synced(self, number: int) -> None:
         """Count the candidate's vote for itself once it is on disk."""
-        if not self.is_pre_vote and number >= self._write_number:
+        if self.awaits_sync and number >= self._write_number:
+            self.awaits_sync = False
             self._grant(self._state.me)
 
     def receive(self, response: VoteResponse) -> None:

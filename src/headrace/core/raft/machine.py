@@ -140,8 +140,8 @@ class RaftMachine:
             if state.role is Role.OBSERVER:
                 state.set_election_deadline()
                 self._join()
-            elif state.out.is_full:  # the disk is stuck: a new term would only add pending writes
-                state.set_election_deadline()
+            elif state.out.is_full or (self._ballot is not None and self._ballot.awaits_sync):
+                state.set_election_deadline()  # the disk is slow: a new term would only add pending writes
             else:
                 self._campaign(RoleEvent.ELECTION_TIMEOUT)
                 if state.role is Role.PROSPECTIVE:
