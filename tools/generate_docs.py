@@ -204,10 +204,11 @@ def cli_page() -> Iterator[str]:
 
 
 def scrape() -> str:
-    """The metrics page of a broker that has just started."""
+    """The metrics page of a broker with a listener for other nodes that has just started."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    with EmbeddedBroker(config={"headrace.metrics.listen": f"127.0.0.1:{port}"}):
+    listeners = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"
+    with EmbeddedBroker(config={"headrace.metrics.listen": f"127.0.0.1:{port}", "listeners": listeners}):
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=SCRAPE_SECONDS_MAX) as page:
             text: bytes = page.read()
     return text.decode()

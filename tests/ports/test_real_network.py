@@ -414,3 +414,11 @@ def test_an_empty_host_is_every_address():
     for listener in listeners:
         listener.close()
     network.close()
+
+
+def test_names_are_resolved_to_addresses(network):
+    assert network.resolve("127.0.0.1") == ["127.0.0.1"]
+    assert network.resolve("::1") == ["::1"]
+    assert network.resolve("localhost")[0] == "127.0.0.1"
+    with pytest.raises(OSError, match="not a valid host name"):
+        network.resolve("a" * 300)

@@ -121,6 +121,13 @@ def test_no_lane_waits_for_another(spawner, wakes, held):
     run_until(spawner, wakes, 200)
 
 
+def test_a_resolver_that_hangs_does_not_delay_the_end(wakes):
+    spawner, hold = ThreadSpawner(wakes), threading.Event()
+    spawner.submit(hold.wait, lambda result, error: None, Lane.NAMES)
+    spawner.close()
+    hold.set()
+
+
 def test_no_operation_is_refused_however_many_there_are(spawner, wakes):
     """A queue that was full once told a flush of it, which counted as a failed disk."""
     count, hold, errors = 70_000, threading.Event(), []

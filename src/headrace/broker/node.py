@@ -403,6 +403,8 @@ class Node:
         yield from self._lanes.families()
         yield from broker.lookups.families()
         yield from self._scrubber.families()
+        if self._peers is not None:
+            yield from self._peers.links.families()
         yield Family("headrace_fetch_sessions", "gauge", "Open fetch sessions.", (((), len(broker.fetch_sessions)),))
         yield Family(
             "headrace_log_size_bytes",

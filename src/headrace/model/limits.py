@@ -165,7 +165,7 @@ PEER_HANDSHAKE_MS_MAX = 10_000
 """Time from the beginning of a connection between nodes until both have authenticated."""
 
 PEERS_UNAUTHENTICATED_MAX = 64
-"""Connections at the CONTROLLER listener that have not authenticated yet; more are closed at once."""
+"""Connections at the CONTROLLER listener that have not authenticated yet; a further one replaces the oldest."""
 
 PEER_CONNECTIONS_PER_NODE_MAX = 4
 """Connections that one authenticated node may have here; a further one replaces the oldest."""

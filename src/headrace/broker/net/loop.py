@@ -109,8 +109,10 @@ class Loop:
         self._listeners: dict[int, Listener] = {}
         self._peer_listeners: dict[int, Listener] = {}
         self._admission: PeerAdmission | None = None
-        self._peers: dict[int, Connection] = {}
-        """Those of `_connections` that belong to other nodes."""
+        self._peers_count = 0
+        """The number of those of `_connections` that belong to other nodes."""
+        self._first: dict[int, None] = {}
+        """Tokens of connections with other nodes, which wait neither behind clients nor for the next turn."""
         self._other_handlers: dict[int, Callable[[int], None]] = {}
         """Handlers of events that belong to no client connection: listeners, the metrics page."""
         self._connections: dict[int, Connection] = {}
@@ -153,9 +155,15 @@ class Loop:
             listener.close()
         listeners.clear()
 
-    def attach(self, token: Token, handle: Callable[[int], None], interest: int = READABLE) -> None:
-        """Watch a file descriptor that is not a client connection; `handle` gets its events."""
+    def attach(
+        self, token: Token, handle: Callable[[int], None], interest: int = READABLE, *, first: bool = False
+    ) -> None:
+        """Watch a file descriptor that is not a client connection; `handle` gets its events, with `first` before those
+        of clients.
+        """
         self._other_handlers[token] = handle
+        if first:
+            self._first[token] = None
         self._network.watch(token, interest)
 
     def watch(self, token: Token, interest: int) -> None:
@@ -163,6 +171,7 @@ class Loop:
         self._network.watch(token, interest)
 
     def detach(self, token: Token) -> None:
+        self._first.pop(token, None)
         if self._other_handlers.pop(token, None) is not None:
             self._network.forget(token)
 
@@ -234,10 +243,9 @@ class Loop:
     def _handle_many(self, events: Sequence[Event]) -> None:
         if self._ready:
             events = self._ready.with_waiting(events, self._is_wanted)
-        if self._peers:  # other nodes wait neither behind clients nor for the next turn
-            peers = self._peers.keys() | self._other_handlers.keys()
-            self._handle([event for event in events if event[0] in peers])
-            events = [event for event in events if event[0] not in peers]
+        if self._first:
+            self._handle([event for event in events if event[0] in self._first])
+            events = [event for event in events if event[0] not in self._first]
         until_ms = self._now_ms + TURN_WORK_MS_MAX
         for done in range(EVENTS_BETWEEN_LOOKS, len(events) + EVENTS_BETWEEN_LOOKS, EVENTS_BETWEEN_LOOKS):
             self._handle(events[done - EVENTS_BETWEEN_LOOKS : done])
@@ -407,7 +415,7 @@ class Loop:
 
     def _admit_client(self, connection: Connection) -> bool:
         held = self._connections_per_host.get(connection.peer_host, 0)
-        clients = len(self._connections) - len(self._peers)
+        clients = len(self._connections) - self._peers_count
         if clients >= self.limits.connections_max or held >= self.limits.connections_per_host_max:
             return False
         self._connections_per_host[connection.peer_host] = held + 1
@@ -417,7 +425,8 @@ class Loop:
         assert self._admission is not None
         if not self._admission.admit(connection):
             return False
-        self._peers[connection.token] = connection
+        self._peers_count += 1
+        self._first[connection.token] = None
         return True
 
     def _listen_again(self, listener: Listener) -> None:
@@ -461,7 +470,8 @@ class Loop:
         connection.parked.clear()
         del self._connections[connection.token]
         if connection.peer is not None:
-            del self._peers[connection.token]
+            self._peers_count -= 1
+            del self._first[connection.token]
             if self._admission is not None:
                 self._admission.closed(connection)
         else:

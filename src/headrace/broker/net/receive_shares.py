@@ -24,7 +24,8 @@ class ReceiveShares:
     # Frames
 
     def began(self, connection: Connection, now_ms: float) -> None:
-        self._holders[connection] = None
+        if connection.peer is None:  # frames of other nodes are not evicted for clients
+            self._holders[connection] = None
         connection.frame_progress_ms = now_ms
         connection.frame_progress_bytes = connection.frame_received
         self.end_wait(connection)

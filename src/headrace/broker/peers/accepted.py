@@ -43,9 +43,12 @@ class AcceptedPeers:
         self._known: dict[NodeId, list[Connection]] = {}
 
     def admit(self, connection: Connection) -> bool:
-        """Begin the handshake of a new connection; return False if too many others have not authenticated."""
+        """Begin the handshake of a new connection; the oldest of too many that have not authenticated is closed.
+
+        A node authenticates within milliseconds, so it gets through however many connections only wait.
+        """
         if len(self._unknown) >= PEERS_UNAUTHENTICATED_MAX:
-            return False
+            self._loop.close(next(iter(self._unknown)))
         handshake = Acceptor(self._identity, self._key, self._entropy.random_bytes(NONCE_BYTES))
         connection.peer = PeerSession(handshake, partial(self._decided, connection))
         self._unknown[connection] = None

@@ -4,11 +4,12 @@ A request gets exactly one outcome: its response, or a PeerFailure. A node that 
 failure of the last connection until the next one may begin; callers decide whether to send again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
 from headrace.broker.logs import NodeLogger
+from headrace.broker.metrics import Family
 from headrace.broker.peers.events import PeerConnected, PeerEvent, PeerLost, PeerObserver, PeerRefused
 from headrace.broker.peers.link import PeerLink, failure_of
 from headrace.broker.peers.names import Names
@@ -46,7 +47,9 @@ DISCOVERY_MS = 1_000
 class LinkLoop(Protocol):
     """The loop that watches the connections."""
 
-    def attach(self, token: Token, handle: Callable[[int], None], interest: int = READABLE) -> None: ...
+    def attach(
+        self, token: Token, handle: Callable[[int], None], interest: int = READABLE, *, first: bool = False
+    ) -> None: ...
     def detach(self, token: Token) -> None: ...
     def watch(self, token: Token, interest: int) -> None: ...
 
@@ -76,6 +79,7 @@ class PeerLinks:
         self._by_token: dict[int, tuple[PeerRoute, PeerLink]] = {}
         self._unflushed: dict[PeerRoute, None] = {}
         self._room = memoryview(bytearray(RECEIVE_BYTES))
+        self._requests_count = self._failures_count = self._dropped_count = 0
         self._closed = True
         """True before `start` and after `close`."""
 
@@ -100,6 +104,25 @@ class PeerLinks:
         if peer.port:
             self._announced[peer.node_id] = PeerAddress(peer.host, peer.port)
 
+    def families(self) -> Iterator[Family]:
+        ready = sum(route.is_ready for route in self._routes.values())
+        yield Family("headrace_peer_links", "gauge", "Ready links to other nodes.", (((), ready),))
+        yield Family(
+            "headrace_peer_requests_total", "counter", "Requests sent to other nodes.", (((), self._requests_count),)
+        )
+        yield Family(
+            "headrace_peer_request_failures_total",
+            "counter",
+            "Requests to other nodes that had no response.",
+            (((), self._failures_count),),
+        )
+        yield Family(
+            "headrace_peer_raft_messages_dropped_total",
+            "counter",
+            "Raft messages that were not sent, because the node could not be reached or did not take them.",
+            (((), self._dropped_count),),
+        )
+
     def close(self) -> None:
         """Close every link; requests on them get no outcome."""
         self._closed = True
@@ -121,8 +144,10 @@ class PeerLinks:
         """Send a request message to a peer; `then` gets the decoded response, or a PeerFailure, in a later turn."""
         route = self._route(node_id)
         pending = PendingRequest(api_key, version, request, then)
+        self._requests_count += 1
         refusal = self._refusal(route)
         if refusal is not None:
+            self._failures_count += 1
             self._timers.next_turn(partial(then, refusal))
             return
         pending.timer = self._timers.after(timeout_ms, lambda: self._timed_out(route, pending))
@@ -138,6 +163,7 @@ class PeerLinks:
         unsent_bytes = route.post_bytes + (route.link.unsent_bytes if route.link is not None else 0)
         is_too_much = unsent_bytes > 0 and unsent_bytes + len(message) > PEER_RAFT_UNSENT_BYTES_MAX
         if is_too_much or self._refusal(route) is not None:
+            self._dropped_count += 1
             return
         route.posts.append(message)
         route.post_bytes += len(message)
@@ -178,6 +204,8 @@ class PeerLinks:
     def _end(self, pending: PendingRequest, outcome: object) -> None:
         if pending.timer is not None:
             self._timers.cancel(pending.timer)
+        if isinstance(outcome, PeerFailure):
+            self._failures_count += 1
         pending.then(outcome)
 
     def _timed_out(self, route: PeerRoute, pending: PendingRequest) -> None:
@@ -187,6 +215,7 @@ class PeerLinks:
             route.waiting.remove(pending)
         else:
             link.forget(pending.number)
+        self._failures_count += 1
         pending.then(failure)
         if link is not None and route.link is link and link.heard_ms <= pending.sent_ms:
             self._drop(link, TimeoutError("it is silent"))
@@ -271,7 +300,7 @@ class PeerLinks:
         link = PeerLink(transport, handshake, address=str(address), now_ms=self._timers.now_ms())
         route.link = link
         self._by_token[transport.token] = (route, link)
-        self._loop.attach(transport.token, partial(self._event, link), READABLE | WRITABLE)
+        self._loop.attach(transport.token, partial(self._event, link), READABLE | WRITABLE, first=True)
         self._timers.after(PEER_HANDSHAKE_MS_MAX, lambda: self._check_handshake(link))
 
     def _check_handshake(self, link: PeerLink) -> None:
@@ -360,6 +389,7 @@ class PeerLinks:
         """Note that a connection could not be established, and answer what waited for it."""
         jitter = self._entropy.below(2 * JITTER_PER_MILLE) - JITTER_PER_MILLE
         route.failed(failure, self._timers.now_ms(), jitter, for_long=for_long)
+        self._dropped_count += len(route.posts)
         route.drop_posts()
         waiting = [route.waiting.popleft() for _ in range(len(route.waiting))]
         calls: list[Callable[[], object]] = [partial(self._end, pending, failure) for pending in waiting]
