@@ -25,7 +25,7 @@ RELEASES = {"unpin", "next_turn", "after", "_later", "raise_failures"}
 PARTS = {"done", "written", "_event", "_work_off", "_pass_ended", "read_piece", "begin"}
 """Functions that are a part of a completion rather than called by it: they count as the completion itself."""
 KINDS = (
-    "headrace.broker.cluster.quorum.MetadataQuorum._sync.<locals>.completed",
+    "headrace.broker.cluster.quorum_disk.QuorumDisk._sync.<locals>.completed",
     "headrace.broker.compaction_pass.CompactionPass._cleaned",
     "headrace.broker.compaction_pass.CompactionPass._completed",
     "headrace.broker.compaction_pass.CompactionPass._swap.<locals>.done",
@@ -188,7 +188,7 @@ class BusyBroker(VirtualBroker):
             "a round of compaction": compactor._round_running,
             "lookups": node.broker.lookups._running,
             "opener": table.opener._busy,
-            "metadata sync": node.quorum._sync_in_flight or node.quorum._is_saving,
+            "metadata sync": node.quorum.disk.has_work,
             "metadata snapshot": node.quorum.log._snapshot_in_flight,
             "space": any(directory.space._in_flight for directory in table.directories),
             "pins": sum(file.pins for file in node._files._open.values()),

@@ -16,7 +16,7 @@ from headrace.core.controller.commands import Decision, NewTopic, TopicResult, T
 from headrace.core.controller.controller import Controller
 from headrace.core.controller.records import ConfigRecord, Record, ResourceKind
 from headrace.core.controller.settings import ControllerSettings
-from headrace.core.raft.settings import RaftSettings
+from headrace.core.raft.settings import WRITES_PENDING_MAX, RaftSettings
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import ProducerId
 from headrace.sim.entropy import SeededEntropy
@@ -94,6 +94,18 @@ class TestCommit:
         assert all(isinstance(proposal.outcome, tuple) for proposal in proposals)
         assert syncs <= 2
         assert len(node.host.image.topics) == 50
+
+    def test_more_than_the_quorum_takes_at_once_are_committed_one_after_the_other(self) -> None:
+        machine = new_machine()
+        node = ClusterNode(machine)
+        machine.spawner.hold(name_contains=SYNC)
+        proposals = [node.create(f"topic-{number}") for number in range(WRITES_PENDING_MAX * 4)]
+        for _ in range(20):
+            node.turn()
+        machine.spawner.release()
+        node.settle(proposals[-1])
+        assert all(isinstance(proposal.outcome, tuple) for proposal in proposals)
+        assert topic_names(node.host.image) == [f"topic-{number}" for number in range(WRITES_PENDING_MAX * 4)]
 
     def test_a_proposal_without_records_is_answered_later_too(self) -> None:
         node = ClusterNode(new_machine())

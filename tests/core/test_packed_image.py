@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.core.controller.delta import MetadataDelta, apply_with_delta, delta_between
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.leader_index import STALE_ENTRIES_MIN, LeaderIndex
 from headrace.core.controller.partition_states import (
@@ -248,3 +249,35 @@ def test_a_leader_is_not_found_across_two_numbers() -> None:
     assert states.led_by(NodeId(1)) == [2, 4]
     assert states.led_by(NodeId(0)) == [1]
     assert states.led_by(NodeId(0x0100)) == [3]
+
+
+class TestDeltaBetween:
+    """A snapshot that replaces an image is seen as the changes between the two."""
+
+    def test_it_is_the_delta_of_the_records_between(self) -> None:
+        image = MetadataImage()
+        first: list[Record] = [
+            TopicRecord("kept", TOPICS[0]),
+            partition(TOPICS[0], 0),
+            TopicRecord("deleted", TOPICS[1]),
+            ConfigRecord(ResourceKind.TOPIC, "kept", "retention.ms", "1"),
+            ConfigRecord(ResourceKind.BROKER, "", "log.retention.ms", "1"),
+        ]
+        second: list[Record] = [
+            partition(TOPICS[0], 1),
+            PartitionChangeRecord(TOPICS[0], 0, leader=NodeId(2)),
+            RemoveTopicRecord(TOPICS[1]),
+            TopicRecord("created", TOPICS[2]),
+            ConfigRecord(ResourceKind.TOPIC, "created", "retention.ms", "1"),
+            ConfigRecord(ResourceKind.TOPIC, "kept", "retention.ms", None),
+            ConfigRecord(ResourceKind.BROKER, "", "log.retention.ms", "2"),
+        ]
+        apply_with_delta(image, first)
+        before = image.copy()
+        expected = apply_with_delta(image, second)
+        assert delta_between(before, image) == expected
+        assert delta_between(image, image.copy()) == MetadataDelta()
+
+
+def partition(topic_id: TopicId, index: int) -> PartitionRecord:
+    return PartitionRecord(topic_id, index, (NodeId(1),), (NodeId(1),), NodeId(1), LeaderEpoch(0), 0, (bytes(16),))

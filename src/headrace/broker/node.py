@@ -112,7 +112,7 @@ class Node:
         )
         self.loop = self._loop()
         self._compose_background_tasks(partitions)
-        self.quorum.on_no_room = lambda: self._storage.no_room(directories.home)
+        self.quorum.disk.on_no_room = lambda: self._storage.no_room(directories.home)
         controller.refusal_of_new_partitions = self.broker.refusal_of_new_partitions
         if self._peers is not None:
             self.broker.deliver_raft = self._peers.raft_receiver(self.quorum.deliver)

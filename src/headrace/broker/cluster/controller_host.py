@@ -110,7 +110,7 @@ class ControllerHost:
         self._change: _Change | None = None
         """A change whose records take several turns."""
         self._waiting: deque[tuple[Callable[[Controller], Decision[Any]], Proposal[Any]]] = deque()
-        """Decisions that wait until it is written, or until this node is active."""
+        """Decisions that wait until it is written, until others are committed, or until this node is active."""
         self.on_offline: Callable[[], None] = lambda: None
         self.refusal_of_new_partitions: Callable[[], str | None] = lambda: None
         """Returns the reason why no partition can be created now, or None."""
@@ -256,7 +256,7 @@ class ControllerHost:
             self._fail_later(proposal, ProposalFailed(ErrorCode.REQUEST_TIMED_OUT, message))
         elif self._controller is None and not self._quorum.is_electing_itself:
             self._fail_later(proposal, self._not_controller())
-        elif self._controller is None or self._change is not None:
+        elif self._controller is None or self._change is not None or self._quorum.is_full:
             self._waiting.append((decide, proposal))
         else:
             self._decide(decide, proposal)
@@ -294,7 +294,7 @@ class ControllerHost:
         self._decide_waiting()
 
     def _decide_waiting(self) -> None:
-        while self._waiting and self._change is None and self._controller is not None:
+        while self._waiting and self._change is None and self._controller is not None and not self._quorum.is_full:
             self._decide(*self._waiting.popleft())
 
     def _steps(self, change: _Change, decide: Callable[[Controller], Decision[Any]]) -> Iterator[None]:
@@ -372,7 +372,7 @@ class ControllerHost:
             return
         calls.insert(0, self._snapshots.take_if_due)
         calls += [partial(pending.proposal.complete, pending.response) for pending in answered]
-        calls += self._metadata.take_reached()
+        calls += [*self._metadata.take_reached(), self._decide_waiting]
         call_all(calls)
 
     def _restore(self, image: MetadataImage) -> None:

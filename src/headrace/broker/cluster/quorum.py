@@ -1,7 +1,7 @@
 """This node's replica of the metadata quorum: runs the Raft machine and executes its effects.
 
-The machine decides (`core/raft`); this host writes entries on the loop, has them synced by a helper, and reports the
-sync in a later turn. Several writes share one sync. Messages that promise durable state leave after it.
+The machine decides (`core/raft`). Its writes go to `quorum_disk.py`; messages that promise durable state leave when the
+writes are synced.
 
 A leader writes a proposal to its log before the machine sees it. If the disk refuses it, nothing has happened yet, and
 only that proposal fails.
@@ -9,10 +9,10 @@ only that proposal fails.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
-from headrace.broker.cluster.metadata_log import MetadataDamaged, MetadataLog, Replay
+from headrace.broker.cluster.metadata_log import MetadataLog, Replay
+from headrace.broker.cluster.quorum_disk import QuorumDisk
 from headrace.broker.cluster.snapshot_transfer import SnapshotPart
 from headrace.broker.cluster.snapshots import SnapshotLoading, SnapshotName
 from headrace.broker.timers import Timer, Timers
@@ -38,16 +38,11 @@ from headrace.core.raft.machine import RaftMachine
 from headrace.core.raft.messages import Message
 from headrace.core.raft.promotion import HostOf
 from headrace.core.raft.settings import RaftSettings
-from headrace.log.errors import is_full, is_transient
-from headrace.log.flush import PartialFlush
 from headrace.model.ids import NodeId
 from headrace.ports.clock import Clock
 from headrace.ports.entropy import Entropy
-from headrace.ports.spawner import Lane, Spawner, raise_failures
+from headrace.ports.spawner import Spawner, raise_failures
 from headrace.wire.errors import ProtocolError
-
-DISK_RETRY_MS = 200
-"""Wait before the disk is tried again when it or the process is out of space or descriptors."""
 
 
 class ReplicaState(NamedTuple):
@@ -71,10 +66,6 @@ class AppendRefused(Exception):
     def __init__(self, reason: RequestRefusal) -> None:
         super().__init__(reason.value)
         self.reason = reason
-
-
-def _nothing() -> None:
-    """Does nothing; submitted so that a completion comes in a later turn."""
 
 
 class MetadataQuorum:
@@ -113,13 +104,17 @@ class MetadataQuorum:
             peers=peers,
             may_vote=may_vote,
         )
+        self.disk = QuorumDisk(
+            log,
+            spawner=spawner,
+            timers=timers,
+            clock=clock,
+            notice=notice,
+            on_synced=self._synced,
+            on_installed=self._load,
+            on_failed=self.stop,
+        )
         self._alarm: tuple[float, Timer] | None = None
-        self._writes: deque[Write] = deque()
-        """Writes that are not executed yet: the disk is busy with a vote, or had no room."""
-        self._unsynced: deque[Write] = deque()
-        """Executed writes whose sync has not ended."""
-        self._is_saving = False
-        self._sync_in_flight = False
         self._committed: deque[tuple[LogEntry, ...] | _Restoration] = deque()
         """Committed entries, and snapshots that replace everything before them, to be handed over in order."""
         self._is_handing_over = False
@@ -136,8 +131,6 @@ class MetadataQuorum:
         self.on_activity_changed: Callable[[], None] = lambda: None
         """Called when `is_active` has changed, after the entries that it depends on were handed over."""
         self.on_offline: Callable[[str], None] = lambda reason: None
-        self.on_no_room: Callable[[], None] = lambda: None
-        """Called when the metadata directory is full."""
         self.offline: str | None = None
         """Reason why this replica has stopped until the next start, or None."""
 
@@ -174,6 +167,12 @@ class MetadataQuorum:
     def is_electing_itself(self) -> bool:
         """True if this replica needs no other one to become active."""
         return self.offline is None and (self.voters == (self.me,) or self._machine.leadership is not None)
+
+    @property
+    def is_full(self) -> bool:
+        """True while too many entries wait for their commit: a proposal would be refused."""
+        leadership = self._machine.leadership
+        return leadership is not None and leadership.proposal_refusal((b"",)) is RequestRefusal.OVERLOADED
 
     @property
     def end_offset(self) -> int:
@@ -237,12 +236,12 @@ class MetadataQuorum:
         if leadership is None or self.offline is not None:
             raise AppendRefused(RequestRefusal.NOT_LEADER)
         refusal = leadership.proposal_refusal((payload,))
-        if refusal is None and self._writes:
+        if refusal is None and self.disk.is_blocked:
             refusal = RequestRefusal.OVERLOADED  # an earlier entry waits for room on the disk
         if refusal is not None:
             raise AppendRefused(refusal)
         entry = LogEntry(term=self.term, index=Index(self.end_offset + 1), payload=payload)
-        self._append_to_log((entry,))
+        self.disk.append((entry,))
         self._step(Propose(ticket=None, payloads=(payload,)))
         assert self.end_offset >= entry.index, "the machine must take what it did not refuse"
         return entry.index
@@ -288,8 +287,7 @@ class MetadataQuorum:
 
     def _execute(self, effects: Effects) -> None:
         if effects.write is not None:
-            self._writes.append(effects.write)
-            self._execute_writes()
+            self.disk.submit(effects.write)
         for message in effects.send:
             self._send(message)
         for read in effects.read_snapshots:
@@ -303,6 +301,13 @@ class MetadataQuorum:
         for outcome in effects.outcomes:
             if callable(outcome.ticket):
                 outcome.ticket(outcome)
+
+    def _synced(self, writes: tuple[Write, ...]) -> None:
+        for write in writes:
+            for message in write.then_send:
+                self._send(message)
+        if writes:
+            self._step(Synced(number=writes[-1].number))
 
     def _hand_over(self) -> None:
         """Pass committed entries on in order, also if a receiver causes the next step."""
@@ -332,174 +337,13 @@ class MetadataQuorum:
             self._active = active
             self.on_activity_changed()
 
-    # Writes
-
-    def _execute_writes(self) -> None:
-        """Execute writes in their order, as far as the disk allows."""
-        while self._writes and not self._is_saving and self.offline is None:
-            write = self._writes[0]
-            if write.hard_state is not None:
-                self._save_hard_state(write)
-                return
-            try:
-                if write.stage is not None:
-                    self.log.stage(write.stage)
-                if write.install is not None:
-                    self._install(write, write.install)
-                    return
-                self._change_log(write)
-            except OSError as error:
-                self._write_failed(error)
-                return
-            self._unsynced.append(self._writes.popleft())
-        self._sync()
-
-    def _save_hard_state(self, write: Write) -> None:
-        """Make the term and the vote durable before the rest of the write, and before all later ones."""
-        assert write.hard_state is not None
-
-        def saved(_result: object, error: BaseException | None) -> None:
-            self._is_saving = False
-            if error is None:
-                self._writes[0] = replace(write, hard_state=None)
-                self._execute_writes()
-            else:
-                self._disk_work_failed(error)
-
-        self._is_saving = True
-        work = self.log.save_work(write.hard_state, saved)
-        self._spawner.submit(work.run, work.done, Lane.METADATA)
-
-    def _install(self, write: Write, snapshot: StateSnapshot) -> None:
-        """Put a received snapshot in place of the log, before the rest of the write and all later ones."""
-        log = self.log
-
-        def install_metadata() -> bytes:
-            return log.install(snapshot)
-
-        def installed(content: bytes | None, error: BaseException | None) -> None:
-            self._is_saving = False
-            if error is not None:
-                self._disk_work_failed(error)
-                return
-            assert content is not None
-            try:
-                log.begin_after(snapshot, self._clock.wall_ms())
-            except (OSError, MetadataDamaged) as wrong:
-                self.stop(f"a snapshot of the metadata could not be installed; restart the broker: {wrong}")
-                return
-            self._writes[0] = replace(write, stage=None, install=None)
-            self._load(snapshot, content)
-            self._execute_writes()
-
-        self._is_saving = True
-        self._spawner.submit(install_metadata, installed, Lane.METADATA)
-
-    def _change_log(self, write: Write) -> None:
-        if write.truncate_from is not None:
-            self.log.truncate_to(write.truncate_from - 1)
-        self._append_to_log(tuple(entry for entry in write.append if entry.index > self.log.end_offset))
-
-    def _append_to_log(self, entries: tuple[LogEntry, ...]) -> None:
-        """Append all entries or none: after an OSError the log is as it was before."""
-        before = self.log.end_offset
-        try:
-            self.log.append(entries, self._clock.wall_ms())
-        except OSError as error:
-            self._notice(f"metadata cannot be written: {error}")
-            if self.log.failed or self.log.end_offset != before:  # otherwise the log has undone the append
-                self._reopen(before)
-            if is_full(error):
-                self.on_no_room()
-            raise
-
-    def _reopen(self, end_offset: int) -> None:
-        try:
-            self.log.reopen(end_offset=end_offset, wall_ms=self._clock.wall_ms())
-        except (OSError, MetadataDamaged) as error:
-            self.stop(str(error))
-
-    def _disk_work_failed(self, error: BaseException) -> None:
-        """Handle an error of a helper: a disk that failed is not used again, anything else is repeated."""
-        if isinstance(error, OSError) and not is_transient(error):
-            self.stop(f"the state of the metadata quorum could not be synced to disk; restart the broker: {error}")
-        else:
-            if is_full(error):
-                self.on_no_room()
-            self._write_failed(error)
-
-    def _write_failed(self, error: BaseException) -> None:
-        """Try again later: the writes wait, and the machine takes no more requests than they allow."""
-        if self.offline is None:
-            self._notice(f"the metadata quorum waits for the disk: {error}")
-            self._timers.after(DISK_RETRY_MS, self._execute_writes)
-
-    # Syncs
-
-    def _sync(self) -> None:
-        """Run one sync at a time; writes executed meanwhile share the next one."""
-        if self._sync_in_flight or not self._unsynced or self.offline is not None:
-            return
-        self._sync_in_flight = True
-        number = self._unsynced[-1].number
-        work = self.log.sync_work()
-        if work is None and not self.log.is_synced:
-            self._sync_later()
-            return
-
-        def completed(result: object, error: BaseException | None) -> None:
-            try:
-                if work is not None:
-                    work.done(result, error)
-                if isinstance(result, PartialFlush) and is_full(result.error):
-                    self.on_no_room()
-            except Exception:
-                self._sync_later()  # otherwise nothing would ever be committed
-                raise
-            if isinstance(error, OSError):
-                self._sync_in_flight = False
-                self.stop(f"metadata could not be synced to disk; restart the broker: {error}")
-            elif isinstance(result, PartialFlush) and not result.durable:
-                self._sync_later()
-            else:
-                self._sync_in_flight = False
-                if error is not None:  # the disk is not at fault; opening the log syncs everything in it
-                    self._notice(f"a sync of metadata was not done and is repeated: {error}")
-                    self._reopen(self.log.end_offset)
-                self._synced(number)
-
-        self._spawner.submit(_nothing if work is None else work.run, completed, Lane.METADATA)
-
-    def _sync_later(self) -> None:
-        """Wait for resources that a sync needs, unless the log failed because of their lack."""
-        if self.log.failed:
-            self._sync_in_flight = False
-            self.stop("the metadata log failed while a sync was prepared")
-            return
-
-        def again() -> None:
-            self._sync_in_flight = False
-            self._sync()
-
-        self._timers.after(DISK_RETRY_MS, again)
-
-    def _synced(self, number: int) -> None:
-        if self.offline is not None:
-            return
-        while self._unsynced and self._unsynced[0].number <= number:
-            for message in self._unsynced.popleft().then_send:
-                self._send(message)
-        try:
-            self._step(Synced(number=number))
-        finally:
-            self._sync()
-
     def stop(self, reason: str) -> None:
         """Stop for good, for example because the disk failed: nothing that was not synced may be acknowledged ("Power
         loss" in docs/guarantees.md). Other replicas notice the silence.
         """
         if self.offline is None:
             self.offline = reason
+            self.disk.stop()
             self._active = None
             self._notice(reason)
             self.on_offline(reason)

@@ -51,7 +51,7 @@ class SnapshotSchedule:
     def _look_at(self, error: BaseException) -> None:
         """Handle an error of work other than a sync: the disk is full, or it failed and is not used again."""
         if is_full(error):
-            self._quorum.on_no_room()
+            self._quorum.disk.on_no_room()
         elif isinstance(error, OSError) and not is_transient(error):
             self._quorum.stop(f"the metadata directory failed: {error}")
 

@@ -27,11 +27,16 @@ def addition_refusal(state: RaftState, voter: ReplicaKey, progress: Progress | N
         return RequestRefusal.NODE_ID_IN_USE
     if len(state.voters) >= VOTERS_MAX:
         return RequestRefusal.TOO_MANY_VOTERS
-    if progress is None or state.log.last_index - progress.match_index > PROMOTION_LAG_ENTRIES_MAX:
-        return RequestRefusal.NOT_CAUGHT_UP
-    if state.now_ms - progress.heard_ms > state.settings.election_timeout_ms:
+    if progress is None or not has_caught_up(state, progress):
         return RequestRefusal.NOT_CAUGHT_UP
     return None
+
+
+def has_caught_up(state: RaftState, progress: Progress) -> bool:
+    """Return whether a replica responds and lacks few entries, so that as a voter it would not delay commits."""
+    lag = state.log.last_index - progress.match_index
+    silence_ms = state.now_ms - progress.heard_ms
+    return lag <= PROMOTION_LAG_ENTRIES_MAX and silence_ms <= state.settings.election_timeout_ms
 
 
 def removal_refusal(state: RaftState, voter: ReplicaKey) -> RequestRefusal | None:

@@ -8,9 +8,8 @@ former self. A voter that shares its host is replaced by an observer on a host w
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from headrace.core.raft.effects import RequestRefusal
 from headrace.core.raft.ids import ReplicaKey
-from headrace.core.raft.membership import addition_refusal
+from headrace.core.raft.membership import has_caught_up
 from headrace.core.raft.progress import Progress
 from headrace.core.raft.state import RaftState
 from headrace.model.ids import NodeId
@@ -28,7 +27,11 @@ def next_voter_change(
     state: RaftState, progress: Mapping[ReplicaKey, Progress], *, target: int, host_of: HostOf
 ) -> VoterChange | None:
     """Return the change to request next, or None if the voter set is as it should be."""
-    ready = [key for key, each in progress.items() if each.may_vote and _has_caught_up(state, key, each)]
+    ready = [
+        key
+        for key, each in progress.items()
+        if each.may_vote and key not in state.voters and has_caught_up(state, each)
+    ]
     returned = _former_self(state, ready)
     if returned is not None:
         return VoterChange(returned, is_addition=False)
@@ -42,10 +45,6 @@ def next_voter_change(
         crowded = _crowded_voter(state, host_of)
         return None if crowded is None else VoterChange(crowded, is_addition=False)
     return None
-
-
-def _has_caught_up(state: RaftState, key: ReplicaKey, progress: Progress) -> bool:
-    return addition_refusal(state, key, progress) in (None, RequestRefusal.NODE_ID_IN_USE)
 
 
 def _former_self(state: RaftState, ready: list[ReplicaKey]) -> ReplicaKey | None:
