@@ -24,8 +24,8 @@ def commit_and_wait(broker, *records):
     assert outcome() == "committed"
 
 
-def registration(node_id=OTHER, host=OTHER_HOST, port=OTHER_PORT, rack=None):
-    endpoint = Endpoint("PLAINTEXT", host, port, "PLAINTEXT")
+def registration(node_id=OTHER, host=OTHER_HOST, port=OTHER_PORT, rack=None, listener="PLAINTEXT"):
+    endpoint = Endpoint(listener, host, port, "PLAINTEXT")
     return RegisterBrokerRecord(node_id, b"i" * 16, 1, (endpoint,), rack, host)
 
 

@@ -297,3 +297,13 @@ def test_the_controller_is_a_broker_that_clients_can_reach(client, monkeypatch, 
     request = describe_cluster.DescribeClusterRequest()
     answered |= {client.ask(ApiKey.DESCRIBE_CLUSTER, 1, request).controller_id for _ in range(30)}
     assert answered == named
+
+
+def test_a_leader_without_the_listener_of_the_client_is_not_named(broker, client):
+    create_elsewhere(client, "t", OTHER)
+    assert client.metadata("t").topics[0].partitions[0].leader_id == OTHER
+    commit_and_wait(broker, registration(listener="INSIDE"))
+    answer = client.metadata("t")
+    assert [each.node_id for each in answer.brokers] == [THIS]
+    (found,) = answer.topics[0].partitions
+    assert (found.error_code, found.leader_id, found.offline_replicas) == (E.LEADER_NOT_AVAILABLE, -1, (OTHER,))

@@ -3,7 +3,7 @@
 from collections.abc import Set
 
 from headrace.broker.services import MetadataSource, PartitionLookup
-from headrace.core.controller.image import MetadataImage, TopicImage
+from headrace.core.controller.image import TopicImage
 from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_NODE, NodeId
@@ -21,14 +21,14 @@ class TopicMetadata:
         self._partitions = partitions
         self._metadata = metadata
         self._node_id = node_id
-        self._encoded: dict[tuple[str, int, int], bytes] = {}
+        self._encoded: dict[tuple[str, str, int, int], bytes] = {}
 
     def clear(self) -> None:
         """Forget the encoded topics."""
         self._encoded.clear()
 
-    def encoded(self, topic: TopicImage, version: int, authorized_operations: int) -> bytes:
-        key = (topic.name, topic_layout(version), authorized_operations)
+    def encoded(self, topic: TopicImage, listener_name: str, version: int, authorized_operations: int) -> bytes:
+        key = (topic.name, listener_name, topic_layout(version), authorized_operations)
         found = self._encoded.get(key)
         if found is None:
             found = self._encoded[key] = encode_topic(
@@ -37,15 +37,20 @@ class TopicMetadata:
                 name=topic.name,
                 topic_id=topic.topic_id,
                 is_internal=topic.name in INTERNAL_TOPICS,
-                partitions=self.partition_states(topic),
+                partitions=self.partition_states(topic, listener_name),
                 authorized_operations=authorized_operations,
             )
         return found
 
-    def partition_states(self, topic: TopicImage, first: int = 0, count: int | None = None) -> list[PartitionMetadata]:
-        """Describe `count` partitions from `first` on, all of them by default; one without a live leader has none."""
+    def partition_states(
+        self, topic: TopicImage, listener_name: str, first: int = 0, count: int | None = None
+    ) -> list[PartitionMetadata]:
+        """Describe `count` partitions from `first` on, all of them by default.
+
+        A partition has a leader if clients can reach it: it is live and has this listener.
+        """
         local = self._partitions.by_name.get(topic.name.encode())
-        live = live_brokers(self._metadata.image)
+        live = frozenset(node_id for node_id, _ in self._metadata.image.endpoints(listener_name))
         end = len(topic.partitions) if count is None else min(first + count, len(topic.partitions))
         described = []
         for index in range(first, end):
@@ -65,11 +70,6 @@ class TopicMetadata:
                 )
             )
         return described
-
-
-def live_brokers(image: MetadataImage) -> frozenset[NodeId]:
-    """Return the brokers that clients may be sent to."""
-    return frozenset(node_id for node_id, broker in image.brokers.items() if not broker.fenced)
 
 
 def _outside(nodes: tuple[NodeId, ...], usable: Set[NodeId]) -> tuple[NodeId, ...]:

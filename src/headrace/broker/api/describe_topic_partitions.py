@@ -95,5 +95,5 @@ def _partitions(
             last_known_elr=(),
             offline_replicas=tuple(state.offline_replicas),
         )
-        for state in ctx.topic_metadata.partition_states(topic, first, count)
+        for state in ctx.topic_metadata.partition_states(topic, ctx.listener_name, first, count)
     )

@@ -186,7 +186,7 @@ def _fragment(ctx: RequestContext, wanted: WantedTopic, ask_operations: bool) ->
         return _without_partitions(version, error, wanted, operations)
     if not ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
         return _without_partitions(version, ErrorCode.TOPIC_AUTHORIZATION_FAILED, wanted, NO_AUTHORIZED_OPERATIONS)
-    return ctx.topic_metadata.encoded(topic, version, operations)
+    return ctx.topic_metadata.encoded(topic, ctx.listener_name, version, operations)
 
 
 def _is_legal(name: str) -> bool:
