@@ -240,3 +240,17 @@ def test_an_attempt_that_asks_again_after_a_cut_gets_another_id_when_its_first_i
     assert BatchClient(broker).commit_batch(task) == DONE
     wait_for_ends(broker)
     assert committed(broker) == [b"row"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_identity_is_lent_once_although_the_power_fails(seed):
+    """A task may send its first row after the broker has come back."""
+    broker = transaction_broker(seed=seed, settings=SETTINGS)
+    tasks = [written(broker, b"row", attempt=attempt) for attempt in range(2)]
+    assert BatchClient(broker).commit_batch(*tasks) == DONE
+    wait_for_ends(broker)
+    late = BatchClient(broker).begun(batch=1, attempt=2)
+    power_cut(broker)
+    wait_for_ends(broker)
+    others = [BatchClient(broker).begun(batch=1, attempt=attempt) for attempt in (3, 4)]
+    assert late.identity() not in [other.identity() for other in others]

@@ -1,9 +1,9 @@
 """Syncs of batch commits, which make them survive the loss of power on topics that do not sync by themselves.
 
-Each step is on the disk before the next one begins: the coordinator's record that a writer writes to a partition, and
-with it the loan of its id; the rows of all writers that the commit names; the record of the commit; the markers, and
-at the same time the response; the records that the writers have ended. The rows are synced by the leaders of their
-partitions, which also say in which boot of their operating system they did so.
+Each step is on the disk before the next one begins: the loan of an id; the coordinator's record that its writer writes
+to a partition; the rows of all writers that the commit names; the record of the commit; the markers, and at the same
+time the response; the records that the writers have ended. The rows are synced by the leaders of their partitions,
+which also say in which boot of their operating system they did so.
 """
 
 from collections.abc import Callable, Collection, Sequence

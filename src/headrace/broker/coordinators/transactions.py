@@ -98,8 +98,6 @@ class Transactions:
         self._syncs = BatchSyncs(services, self._leader)
         self._marked: set[tuple[TransactionHost, _EndingKey]] = set()
         """Endings whose markers are being sent, with the coordinator that has decided them."""
-        self._entering: dict[str, str] = {}
-        """Owners whose newest run is not known to be synced, with that run; a request waits for the sync of each."""
         self.timed_out = 0
         self.batches_committed = 0
         self.topic: CoordinatedTopic[TransactionCoordinator, CoordinatorRecord] = CoordinatedTopic(
@@ -259,26 +257,8 @@ class Transactions:
         ) -> TransactionDecision:
             return machine.batch_commits.begin(_with_fresh_id(command, fresh), ticket, now)
 
-        host = self.topic.host_of(command.owner)
-        owner = None if host is None or host.machine is None else host.machine.tables.owners.get(command.owner)
-        if owner is None or owner.run != command.run:
-            self._entering[command.owner] = command.run
-        begun = self._with_producer_id(partial(self._decide, command.owner), decide)
-        if self._entering.get(command.owner) != command.run:
-            return begun
-        return self._entered(command, self._held(command.owner, begun))
-
-    def _entered(self, command: BeginBatchWriter, begun: Proposal[BatchResult]) -> Proposal[BatchResult]:
-        """Complete when the record of the new run is synced: until then its writers wait, and the old run may go on."""
-        answered: Proposal[BatchResult] = Proposal()
-
-        def known(outcome: BatchResult | ProposalFailed) -> None:
-            if self._entering.get(command.owner) == command.run:
-                del self._entering[command.owner]
-            answered.complete(outcome)
-
-        begun.then(known)
-        return answered
+        # Until the loan is synced, the same identity could be lent again after the loss of power.
+        return self._held(command.owner, self._with_producer_id(partial(self._decide, command.owner), decide))
 
     def commit_batch(self, command: CommitBatch) -> Proposal[BatchResult]:
         """Sync the rows of the writers, commit, sync the commit, then complete."""
