@@ -1,6 +1,8 @@
 """Virtual nodes with CONTROLLER listeners, which share a cluster key unless a test says otherwise."""
 
 from headrace.broker.node import Node
+from headrace.core.peers.handshake import PeerIdentity
+from headrace.core.raft.message_codec import FORMAT_VERSION
 from headrace.log.cluster_key import ClusterKey, write_cluster_key
 from headrace.model.configs.values import BrokerConfig
 from headrace.model.ids import NodeId
@@ -41,9 +43,17 @@ class PeerNode:
         ports = Ports(machine.clock, machine.disk, machine.network, machine.entropy, machine.spawner)
         node = Node(BrokerConfig.from_texts(self.settings), ports, write_log=self.log_lines.append)
         node.loop.strict = True
-        node.broker.deliver_raft = lambda source, message: self.raft.append((source, message))
+        deliver = node.broker.deliver_raft
+        node.broker.deliver_raft = lambda source, message: self._receive(deliver, source, message)
         node.broker.peers.subscribe(self.events.append)
         return node
+
+    def _receive(self, deliver, source, message):
+        """Keep what a test has posted; messages of the quorum begin with the version of their format."""
+        if message[0] == FORMAT_VERSION:
+            deliver(source, message)
+        else:
+            self.raft.append((source, message))
 
     @property
     def node(self):
@@ -60,6 +70,12 @@ class PeerNode:
         return [line for line in self.log_lines if text in line]
 
 
+def identity_of(node):
+    return PeerIdentity(
+        node_id=node.node_id, directory_id=bytes(16), cluster_id=KEY.cluster_id, host=node.host, port=PEER_PORT
+    )
+
+
 class PeerWorld:
     def __init__(self, seed=1):
         self.world = World(seed)
@@ -68,10 +84,12 @@ class PeerWorld:
         return PeerNode(self.world, node_id, **options)
 
     def pair(self):
-        """Two nodes of one cluster, the second of which knows the address of the first."""
-        one = self.node(1)
-        two = self.node(2, peers=[1])
-        self.run_until(lambda: two.has_link_to(one))
+        """Two nodes with one key, each a quorum of its own; the second has a link to the first."""
+        one, two = self.node(1), self.node(2)
+        two.links.introduced(identity_of(one))
+        two.links.post(one.node_id, b"hello")
+        self.run_until(lambda: one.raft and one.node.ready and two.node.ready)
+        one.raft.clear()
         return one, two
 
     def link(self, source, to):

@@ -55,18 +55,20 @@ def world():
 
 
 @pytest.fixture
-def one(world):
-    node = world.node(1)
-    world.run_until(lambda: node.node.ready)
-    return node
+def pair(world):
+    one, two = world.pair()
+    two.node.broker.controller = Follower(two.node.broker.controller, leader=1)
+    return one, two
 
 
 @pytest.fixture
-def two(world, one):
-    node = world.node(2, peers=[1])
-    world.run_until(lambda: node.node.ready and node.has_link_to(one))
-    node.node.broker.controller = Follower(node.node.broker.controller, leader=1)
-    return node
+def one(pair):
+    return pair[0]
+
+
+@pytest.fixture
+def two(pair):
+    return pair[1]
 
 
 def creation(*names, timeout_ms=LONG_MS, **fields):
@@ -173,9 +175,7 @@ def test_a_node_that_becomes_the_controller_answers_itself(world, one, two):
 @pytest.mark.parametrize("seed", range(5))
 def test_requests_survive_links_that_reset(seed):
     world = PeerWorld(seed)
-    one = world.node(1)
-    two = world.node(2, peers=[1])
-    world.run_until(lambda: one.node.ready and two.node.ready and two.has_link_to(one))
+    one, two = world.pair()
     two.node.broker.controller = Follower(two.node.broker.controller, leader=1)
     world.link(one, two).reset_one_in = 3
     client = client_of(world, two)
