@@ -35,13 +35,15 @@ class QuorumNode:
     machine: VirtualMachine
     founds: bool = False
     wipes: int = 0
+    directory: str = ""
+    """The directory id, if the folder was written elsewhere."""
     running: bool = False
     deltas: list[MetadataDelta] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
 
     @property
     def key(self) -> ReplicaKey:
-        return ReplicaKey(self.node_id, DirectoryId(f"directory-{self.node_id}-{self.wipes}"))
+        return ReplicaKey(self.node_id, DirectoryId(self.directory or f"directory-{self.node_id}-{self.wipes}"))
 
     def boot(self, **raft: int) -> None:
         machine, others = self.machine, tuple(each for each in self.cluster.nodes if each != self.node_id)

@@ -27,6 +27,7 @@ KINDS = {
     "partition.metadata": lambda path: path.endswith("partition.metadata"),
     "meta.properties": lambda path: path.endswith("meta.properties"),
     "metadata log": lambda path: "__cluster" in path and path.endswith(".log"),
+    "vote": lambda path: path.endswith("quorum-state"),
     "metadata snapshots": lambda path: path.endswith(".checkpoint"),
     "clean shutdown": lambda path: path.endswith("cleanshutdown"),
 }
