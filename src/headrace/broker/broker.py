@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from headrace.broker.access import OpenAccess
+from headrace.broker.cluster.broker_lifecycle import BrokerLifecycle
 from headrace.broker.cluster.controller_host import ControllerHost
+from headrace.broker.cluster.membership import Membership
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.coordinators.groups import Groups
 from headrace.broker.coordinators.host import Runtime
@@ -70,6 +72,25 @@ class Broker:
         self.node_id = NodeId(config.node_id)
         self.controller = controller
         self.peers = peers or NoPeers(timers)
+        self.membership = Membership(
+            node_id=self.node_id,
+            cluster_id=cluster_id,
+            controller=controller,
+            session_timeout_ms=config.cluster.session_timeout_ms,
+            peers=self.peers,
+            timers=timers,
+            logger=logger,
+        )
+        self.lifecycle = BrokerLifecycle(
+            node_id=self.node_id,
+            controller=controller,
+            membership=self.membership,
+            peers=self.peers,
+            timers=timers,
+            logger=logger,
+            heartbeat_interval_ms=config.cluster.heartbeat_interval_ms,
+            session_timeout_ms=config.cluster.session_timeout_ms,
+        )
         """The other nodes of the cluster."""
         self.partitions = partitions
         self._files = files

@@ -39,6 +39,7 @@ from headrace.model.ids import NodeId
 from headrace.ports.bundle import Ports
 
 if TYPE_CHECKING:
+    from headrace.broker.peers.events import PeerEvent
     from headrace.broker.peers.peer_network import PeerNetwork
 
 
@@ -70,6 +71,8 @@ class Node:
         self.ready = False
         """True once clients are admitted."""
         self.stopping = False
+        self._has_left = False
+        """True once the controlled shutdown has ended."""
         self.failed = False
         """True if the node cannot go on: it could not start, or the directory of the metadata failed."""
         self._timers = Timers(ports.clock)
@@ -127,6 +130,7 @@ class Node:
             ports.disk,
             home.path,
             me=me,
+            founds=not cluster.peers,
             recovery_point=home.recovery_points.get(METADATA_PARTITION, 0),
             clean_shutdown=home.clean_shutdown,
             wall_ms=ports.clock.wall_ms(),
@@ -286,6 +290,7 @@ class Node:
         """Begin the start-up, which ends in a later turn."""
         if self._peers is not None and directories.cluster_key is not None:
             self.broker.invitations = self._peers.invitations(directories.cluster_key, host_name)
+            self._peers.links.subscribe(self._peer_event)
             self._peers.start(
                 self.loop,
                 node_id=NodeId(self.config.node_id),
@@ -298,14 +303,19 @@ class Node:
             broker=self.broker,
             loop=self.loop,
             listeners=self._listeners,
+            cluster_endpoint=None if self._peers is None else self._peers.endpoint(host_name),
             host_name=host_name,
             background=(self._storage, self._lanes, self._scrubber, self._housekeeping),
             compactor=self.compactor,
             clean_shutdown=directories.clean_shutdown,
             on_ready=self._started,
-            on_unregistered=self._metadata_failed,
             on_failed=self._start_failed,
         ).begin()
+
+    def _peer_event(self, event: "PeerEvent") -> None:
+        assert self._peers is not None
+        self.quorum.know_peers(tuple(peer.node_id for peer in self._peers.links.connected()))
+        self.broker.membership.peer_event(event)
 
     def _started(self) -> None:
         self.ready = True
@@ -344,11 +354,15 @@ class Node:
             self.stopping = True
             self.loop.begin_stop()
             self.broker.begin_stop()
+            self.broker.lifecycle.stop(self._left_cluster)
+
+    def _left_cluster(self) -> None:
+        self._has_left = True
 
     @property
     def drained(self) -> bool:
-        """True once every client has its responses."""
-        return not self.loop.owes_answers
+        """True once every client has its responses, and the controller has moved the leadership away."""
+        return self._has_left and not self.loop.owes_answers
 
     def close(self) -> None:
         """Write, sync and mark everything, so that the next start need not scan. Call between turns."""

@@ -1,18 +1,21 @@
-"""Start-up of a node: register with the controller, be unfenced, recover the partitions, start background work, admit
-clients.
+"""Start-up of a broker: what the steps of its life cycle do to the node.
+
+The broker registers; when its metadata has reached the registration, it recovers its partitions; when the controller
+has unfenced it, background work starts and clients are admitted.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from headrace.broker.broker import Broker
-from headrace.broker.cluster.proposal import ProposalFailed
+from headrace.broker.cluster.broker_lifecycle import LifecycleHooks
 from headrace.broker.compaction import Compactor
 from headrace.broker.config_warnings import ConfigWarnings
 from headrace.broker.listeners import Listeners
 from headrace.broker.net.loop import Loop
-from headrace.core.controller.commands import BrokerHeartbeat, BrokerRegistration, BrokerState, NewBroker
+from headrace.core.controller.commands import NewBroker
 from headrace.core.controller.features import SUPPORTED_FEATURES
+from headrace.core.controller.records import Endpoint
 
 INCARNATION_BYTES = 16
 
@@ -24,7 +27,7 @@ class BackgroundTask(Protocol):
 class Startup:
     """Takes a composed node to the point where it serves clients.
 
-    `begin` returns at once. The rest runs in the turn in which the broker is unfenced.
+    `begin` returns at once. The rest runs in the turns in which the broker is registered and unfenced.
     """
 
     def __init__(
@@ -33,75 +36,74 @@ class Startup:
         broker: Broker,
         loop: Loop,
         listeners: Listeners,
+        cluster_endpoint: Endpoint | None,
         host_name: str,
         background: Sequence[BackgroundTask],
         compactor: Compactor,
         clean_shutdown: bool,
         on_ready: Callable[[], None],
-        on_unregistered: Callable[[], None],
         on_failed: Callable[[], None],
     ) -> None:
-        """`on_unregistered` is called when the registration cannot be committed, `on_failed` on any other error."""
+        """`cluster_endpoint` is the address for other nodes; None on a node that has no listener for them."""
         self._broker = broker
         self._static_config = broker.config
         self._loop = loop
         self._listeners = listeners
+        self._cluster_endpoint = cluster_endpoint
         self._host_name = host_name
         self._background = background
         self._compactor = compactor
         self._clean_shutdown = clean_shutdown
         self._on_ready = on_ready
-        self._on_unregistered = on_unregistered
         self._on_failed = on_failed
 
     def begin(self) -> None:
-        """Found the cluster if it is new, and register with its controller."""
+        """Register with the active controller."""
+        self._incarnation = self._broker.entropy.random_bytes(INCARNATION_BYTES)
+        hooks = LifecycleHooks(
+            open_partitions=lambda: self._attempt(self.open_partitions),
+            admit_clients=lambda: self._attempt(self._admit_clients),
+            failed=self._refused,
+        )
+        self._broker.lifecycle.begin(self._registration, hooks)
+
+    def _registration(self, previous_epoch: int) -> NewBroker:
         broker, config = self._broker, self._static_config
         directories = broker.partitions.directories
-        new = NewBroker(
+        endpoints = self._listeners.endpoints(config.advertised_listeners, self._host_name)
+        if self._cluster_endpoint is not None:
+            endpoints.append(self._cluster_endpoint)
+        return NewBroker(
             node_id=broker.node_id,
             cluster_id=broker.cluster_id,
-            incarnation=broker.entropy.random_bytes(INCARNATION_BYTES),
-            endpoints=self._listeners.endpoints(config.advertised_listeners, self._host_name),
+            incarnation=self._incarnation,
+            endpoints=endpoints,
             rack=config.rack,
             host=config.cluster.host or self._host_name,
             features=SUPPORTED_FEATURES,
             directories=tuple(directory.directory_id for directory in directories),
             is_controller=config.cluster.is_controller,
             metadata_directory=directories[0].directory_id,
+            previous_epoch=previous_epoch,
         )
-        broker.controller.found_cluster()
-        broker.controller.register_broker(new, cluster_id=broker.cluster_id).then(self._registered)
 
-    def _registered(self, outcome: BrokerRegistration | ProposalFailed) -> None:
-        if isinstance(outcome, ProposalFailed):
-            self._on_unregistered()
-            return
-        if outcome.error:
-            self._broker.logger.error(f"broker cannot register: {outcome.message}")
-            self._on_failed()
-            return
-        beat = BrokerHeartbeat(
-            node_id=self._broker.node_id,
-            broker_epoch=outcome.broker_epoch,
-            metadata_offset=self._broker.image.version - 1,
-        )
-        self._broker.controller.heartbeat(beat).then(self._unfenced)
+    def _refused(self, message: str) -> None:
+        self._on_failed()
+        self._broker.logger.error(f"the controller refuses this broker: {message}")
 
-    def _unfenced(self, outcome: BrokerState | ProposalFailed) -> None:
-        if isinstance(outcome, ProposalFailed):
-            self._on_unregistered()
-            return
+    def _attempt(self, step: Callable[[], None]) -> None:
         try:
-            self.open_partitions()
-            self._start_background_tasks()
-            self._listeners.admit_clients(self._loop)
-            self._listeners.warn_if_open(self._broker.logger)
-            self._on_ready()
+            step()
         except Exception as error:  # a node that cannot serve must stop and report why
             self._on_failed()
             self._broker.logger.error("broker cannot start: resolve the cause and start it again", cause=error)
             raise
+
+    def _admit_clients(self) -> None:
+        self._start_background_tasks()
+        self._listeners.admit_clients(self._loop)
+        self._listeners.warn_if_open(self._broker.logger)
+        self._on_ready()
 
     def open_partitions(self) -> None:
         """Open the partitions of this broker, and apply every change of metadata from now on.

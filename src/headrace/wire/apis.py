@@ -62,12 +62,18 @@ class ApiKey(IntEnum):
     UPDATE_FEATURES = 57
     DESCRIBE_CLUSTER = 60
     DESCRIBE_PRODUCERS = 61
+    BROKER_REGISTRATION = 62
+    BROKER_HEARTBEAT = 63
+    UNREGISTER_BROKER = 64
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
+    ALLOCATE_PRODUCER_IDS = 67
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
+    ADD_RAFT_VOTER = 80
+    REMOVE_RAFT_VOTER = 81
 
     # Headrace's own APIs, far from Kafka's, whose keys are below 100.
     BEGIN_BATCH_WRITER = 32_000
@@ -81,6 +87,7 @@ class ApiKey(IntEnum):
     # Between the nodes of a cluster.
     AUTHENTICATE_PEER = 32_020
     RAFT_MESSAGES = 32_021
+    REPORT_BROKER_GONE = 32_025
     FORWARD_REQUEST = 32_022
     JOIN_CLUSTER = 32_024
 
@@ -146,12 +153,18 @@ APIS: dict[int, Api] = {
     ApiKey.UPDATE_FEATURES: Api("update_features", 2, 0),
     ApiKey.DESCRIBE_CLUSTER: Api("describe_cluster", 2, 0),
     ApiKey.DESCRIBE_PRODUCERS: Api("describe_producers", 0, 0),
+    ApiKey.BROKER_REGISTRATION: Api("broker_registration", 4, 0),
+    ApiKey.BROKER_HEARTBEAT: Api("broker_heartbeat", 1, 0),
+    ApiKey.UNREGISTER_BROKER: Api("unregister_broker", 0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: Api("describe_transactions", 0, 0),
     ApiKey.LIST_TRANSACTIONS: Api("list_transactions", 2, 0),
+    ApiKey.ALLOCATE_PRODUCER_IDS: Api("allocate_producer_ids", 0, 0),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: Api("consumer_group_heartbeat", 1, 0),
     ApiKey.CONSUMER_GROUP_DESCRIBE: Api("consumer_group_describe", 1, 0),
     ApiKey.LIST_CONFIG_RESOURCES: Api("list_config_resources", 1, 0),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Api("describe_topic_partitions", 0, 0),
+    ApiKey.ADD_RAFT_VOTER: Api("add_raft_voter", 1, 0),
+    ApiKey.REMOVE_RAFT_VOTER: Api("remove_raft_voter", 0, 0),
     ApiKey.BEGIN_BATCH_WRITER: Api("begin_batch_writer", 0, 0),
     ApiKey.COMMIT_BATCH: Api("commit_batch", 1, 0),
     ApiKey.ABORT_BATCH: Api("abort_batch", 0, 0),
@@ -161,6 +174,7 @@ APIS: dict[int, Api] = {
     ApiKey.SYNC_PARTITIONS: Api("sync_partitions", 0, 0),
     ApiKey.AUTHENTICATE_PEER: Api("authenticate_peer", 0, 0),
     ApiKey.RAFT_MESSAGES: Api("raft_messages", 0, 0),
+    ApiKey.REPORT_BROKER_GONE: Api("report_broker_gone", 0, 0),
     ApiKey.FORWARD_REQUEST: Api("forward_request", 0, 0),
     ApiKey.JOIN_CLUSTER: Api("join_cluster", 0, 0),
     ApiKey.CREATE_INVITATION: Api("create_invitation", 0, 0),

@@ -52,8 +52,10 @@ SERVED = (
     ServedApi(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "incremental_alter_configs", on_controller=True),
     ServedApi(ApiKey.OFFSET_DELETE, 0, 0, "offset_delete"),
     ServedApi(ApiKey.DESCRIBE_QUORUM, 0, 2, "describe_quorum", on_controller=True),
+    ServedApi(ApiKey.UPDATE_FEATURES, 0, 2, "update_features", on_controller=True),
     ServedApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, "describe_cluster"),
     ServedApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers"),
+    ServedApi(ApiKey.UNREGISTER_BROKER, 0, 0, "unregister_broker", on_controller=True),
     ServedApi(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "describe_transactions"),
     ServedApi(ApiKey.LIST_TRANSACTIONS, 0, 2, "list_transactions"),
     ServedApi(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, "consumer_group_heartbeat"),
@@ -71,10 +73,14 @@ SERVED = (
 
 INTERNAL = (
     ServedApi(ApiKey.AUTHENTICATE_PEER, 0, 0, "authenticate_peer"),
+    ServedApi(ApiKey.BROKER_REGISTRATION, 4, 4, "broker_registration"),
+    ServedApi(ApiKey.BROKER_HEARTBEAT, 1, 1, "broker_heartbeat"),
+    ServedApi(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, "allocate_producer_ids"),
     ServedApi(ApiKey.RAFT_MESSAGES, 0, 0, "raft_messages"),
     ServedApi(ApiKey.FORWARD_REQUEST, 0, 0, "forward_request"),
     ServedApi(ApiKey.JOIN_CLUSTER, 0, 0, "join_cluster"),
     ServedApi(ApiKey.SYNC_PARTITIONS, 0, 0, "sync_partitions"),
+    ServedApi(ApiKey.REPORT_BROKER_GONE, 0, 0, "report_broker_gone"),
 )
 """APIs between the nodes of a cluster: served on the CONTROLLER listener alone, and not listed by ApiVersions."""
 

@@ -112,6 +112,9 @@ class ControllerHost:
         self._waiting: deque[tuple[Callable[[Controller], Decision[Any]], Proposal[Any]]] = deque()
         """Decisions that wait until it is written, until others are committed, or until this node is active."""
         self.on_offline: Callable[[], None] = lambda: None
+        self.on_activity_changed: Callable[[bool], None] = lambda is_active: None
+        """Called when this node has become the active controller, before it decides anything, and when it is not any
+        more."""
         self.refusal_of_new_partitions: Callable[[], str | None] = lambda: None
         """Returns the reason why no partition can be created now, or None."""
         self.next_turn: Callable[[Callable[[], None]], object] = self._in_a_later_turn
@@ -382,9 +385,11 @@ class ControllerHost:
     def _activity_changed(self) -> None:
         if self._quorum.is_active:
             self._controller = Controller(self.image.copy(), self._settings)
+            self.on_activity_changed(True)
             self._decide_waiting()
         else:
             self._resign()
+            self.on_activity_changed(False)
 
     def _resign(self) -> None:
         """Forget everything that is not committed: another controller may decide otherwise."""

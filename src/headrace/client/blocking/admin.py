@@ -50,6 +50,22 @@ class Admin(BlockingClient):
         """Describe the metadata quorum: its leader, which is the active controller, its voters and observers."""
         return self._session.run(brokers.describe_quorum(), self._timeout_ms)
 
+    def unregister_broker(self, node_id: int) -> None:
+        """Remove a broker that is gone for good; one that runs would register again and is refused."""
+        self._session.run(brokers.unregister_broker(node_id), self._timeout_ms)
+
+    def update_features(
+        self, levels: Mapping[str, int], *, allow_downgrade: bool = False, validate_only: bool = False
+    ) -> None:
+        """Set the finalized levels of features, all of them or none; 0 turns a feature off.
+
+        A level is raised, or with `allow_downgrade` lowered; every broker must support it.
+        """
+        operation = brokers.update_features(
+            levels, allow_downgrade=allow_downgrade, validate_only=validate_only, timeout_ms=self._timeout_ms
+        )
+        self._session.run(operation, self._timeout_ms)
+
     def invite(self, *, lifetime_ms: int) -> ClusterInvitation:
         """Create a token with which one other node may join the cluster, by `headrace broker --join`."""
         return self._session.run(brokers.create_invitation(lifetime_ms), self._timeout_ms)

@@ -59,6 +59,13 @@ def config_access_error(ctx: RequestContext, operation: Operation, resource: Con
     return ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
+def cluster_refusal(ctx: RequestContext, what: str) -> str | None:
+    """Return the reason to refuse a change of the whole cluster; None if the client may make it."""
+    if not ctx.authorized(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
+        return f"{what} only by a client that may alter the cluster"
+    return stranger_refusal(ctx, what)
+
+
 def stranger_refusal(ctx: RequestContext, what: str) -> str | None:
     """Return the reason to refuse `what` to a client on another machine; None if an authorizer decides, on loopback,
     or for another node of the cluster.

@@ -1,6 +1,6 @@
-"""Describe the cluster, its brokers, their log directories and the metadata quorum."""
+"""Describe the cluster, its brokers, their log directories and the metadata quorum; change its members and features."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from headrace.client.core.calls import Call, Operation, ask
 from headrace.client.core.cluster import Cluster, fetch_metadata
@@ -19,10 +19,15 @@ from headrace.wire.messages import create_invitation as create_invitation_api
 from headrace.wire.messages import describe_cluster as describe_cluster_api
 from headrace.wire.messages import describe_log_dirs as describe_log_dirs_api
 from headrace.wire.messages import describe_quorum as describe_quorum_api
+from headrace.wire.messages import unregister_broker as unregister_broker_api
+from headrace.wire.messages import update_features as update_features_api
 
 METADATA_TOPIC = "__cluster_metadata"
 FENCED_BROKERS_VERSION = 2
 """The first version of DescribeCluster that can describe fenced brokers."""
+UPGRADE_TYPES_VERSION = 1
+"""The first version of UpdateFeatures that has upgrade types."""
+UPGRADE, SAFE_DOWNGRADE = 1, 2
 
 
 def describe_cluster(cluster: Cluster, *, include_fenced: bool = False) -> Operation[ClusterDescription]:
@@ -91,6 +96,34 @@ def _quorum_replicas(
         for replica in replicas
     )
     return tuple(sorted(found, key=lambda replica: replica.node_id))
+
+
+def unregister_broker(node_id: int) -> Operation[None]:
+    """Remove a broker that is gone for good."""
+    request = unregister_broker_api.UnregisterBrokerRequest(broker_id=node_id)
+    response = yield from ask(unregister_broker_api, request)
+    if response.error_code:
+        raise BrokerError(response.error_code, response.error_message or f"broker {node_id} could not be unregistered")
+
+
+def update_features(
+    levels: Mapping[str, int], *, allow_downgrade: bool, validate_only: bool, timeout_ms: int
+) -> Operation[None]:
+    """Change finalized features, all of them or none."""
+    upgrade_type = SAFE_DOWNGRADE if allow_downgrade else UPGRADE
+    request = update_features_api.UpdateFeaturesRequest(
+        timeout_ms=timeout_ms,
+        feature_updates=tuple(
+            update_features_api.UpdateFeaturesRequestFeatureUpdate(
+                feature=name, max_version_level=level, upgrade_type=upgrade_type
+            )
+            for name, level in levels.items()
+        ),
+        validate_only=validate_only,
+    )
+    response = yield from ask(update_features_api, request, min_version=UPGRADE_TYPES_VERSION)
+    if response.error_code:
+        raise BrokerError(response.error_code, response.error_message or "the features could not be changed")
 
 
 def create_invitation(lifetime_ms: int) -> Operation[ClusterInvitation]:
