@@ -159,6 +159,19 @@ class TestElection:
         cluster.settle()
         assert old.topics == ["kept"]
 
+    def test_a_change_that_waits_for_an_elected_node_fails_if_another_takes_over_first(self) -> None:
+        """In the simulator a heartbeat of a broker to itself waited for ever, and the broker stayed fenced."""
+        cluster = QuorumCluster().boot()
+        cluster.leader().kill()
+        cluster.run_until(lambda: any(node.quorum.is_electing_itself for node in cluster.running))
+        elected = next(node for node in cluster.running if node.quorum.is_electing_itself)
+        assert not elected.host.is_active
+        cluster.cut = {elected.node_id}
+        proposal = elected.create("orders")
+        cluster.run_until(lambda: proposal.outcome is not None)
+        assert isinstance(proposal.outcome, ProposalFailed)
+        assert proposal.outcome.code is ErrorCode.NOT_CONTROLLER
+
     def test_the_leadership_can_be_transferred(self) -> None:
         cluster = QuorumCluster().boot()
         old = cluster.leader()

@@ -123,13 +123,16 @@ class MetadataQuorum:
         self.host_of: HostOf = lambda node_id: None
         self.leaderless_since_ms: int | None = clock.wall_ms()
         """Wall-clock time since which no leader is known; None while one is."""
+        self._leading: Leadership | None = None
         self._active: Leadership | None = None
         self.on_committed: Callable[[tuple[LogEntry, ...]], None] = lambda entries: None
         """Called with committed entries, in order, each exactly once."""
         self.on_restored: Callable[[MetadataImage], None] = lambda image: None
         """Called with the image of a snapshot that replaces everything handed over before."""
         self.on_activity_changed: Callable[[], None] = lambda: None
-        """Called when `is_active` has changed, after the entries that it depends on were handed over."""
+        """Called when `is_active` has changed, after the entries that it depends on were handed over, and when a
+        leadership has ended that never became active.
+        """
         self.on_offline: Callable[[str], None] = lambda reason: None
         self.offline: str | None = None
         """Reason why this replica has stopped until the next start, or None."""
@@ -333,7 +336,9 @@ class MetadataQuorum:
         leadership = self._machine.leadership
         is_active = leadership is not None and leadership.is_committed and not self._committed
         active = leadership if is_active else None
-        if active is not self._active:
+        is_deposed = self._leading is not None and self._leading is not leadership
+        self._leading = leadership
+        if active is not self._active or is_deposed:
             self._active = active
             self.on_activity_changed()
 
