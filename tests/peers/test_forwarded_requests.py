@@ -159,6 +159,28 @@ def test_a_request_follows_the_controller_to_another_node(world, one, two):
     assert client.answer(ApiKey.CREATE_TOPICS, 7)[1].topics[0].error_code == 0
 
 
+def test_a_controller_that_loses_its_term_over_a_request_is_not_the_end_of_it(world, one, two):
+    """The proposal fails in the middle, with NOT_CONTROLLER for its topics; the broker sends the request again."""
+    own = one.node.broker.controller
+    losing = Follower(own, leader=1)
+    losing.is_active, losing.term = True, own.term - 1
+    proposals = []
+
+    def create_topics(topics, *, validate_only=False):
+        proposals.append(Proposal())
+        return proposals[-1]
+
+    losing.create_topics = create_topics
+    one.node.broker.controller = losing
+    client = client_of(world, two)
+    client.send(ApiKey.CREATE_TOPICS, 7, creation("orders"))
+    world.run_until(lambda: proposals)
+    one.node.broker.controller = own
+    proposals[0].complete(ProposalFailed(ErrorCode.NOT_CONTROLLER, "another node leads"))
+    assert client.answer(ApiKey.CREATE_TOPICS, 7)[1].topics[0].error_code == 0
+    assert "orders" in topics_of(one)
+
+
 def test_a_node_that_becomes_the_controller_answers_itself(world, one, two):
     follower = two.node.broker.controller
     follower.active_controller = None

@@ -67,19 +67,19 @@ class ResponseWriter:
         self.answer.complete(response_frame(self._key, self._version, self._correlation_id, body))
 
 
-def has_error(message: Any) -> bool:
-    """Return whether a response has an error, at its top level or in any part; for metrics of rarer requests."""
-    return _has_error((message,))
+def has_error(message: Any, code: int | None = None) -> bool:
+    """Return whether a response has an error, or this one, at its top level or in any part."""
+    return _has_error((message,), code)
 
 
-def _has_error(messages: Sequence[Any]) -> bool:
+def _has_error(messages: Sequence[Any], code: int | None) -> bool:
     """Check messages of one type."""
     if not messages:
         return False
     has_code, parts = _error_fields(type(messages[0]))
-    if has_code and any(message.error_code for message in messages):
+    if has_code and any(message.error_code and code in (None, message.error_code) for message in messages):
         return True
-    return any(_has_error(getattr(message, name) or ()) for name in parts for message in messages)
+    return any(_has_error(getattr(message, name) or (), code) for name in parts for message in messages)
 
 
 _ERROR_FIELDS: dict[type, tuple[bool, tuple[str, ...]]] = {}
