@@ -202,3 +202,15 @@ def test_a_node_whose_own_address_is_a_bootstrap_server_does_not_connect_to_itse
     world.pass_time(3_000)
     assert one.links.connected() == []
     assert not one.said("no link")
+
+
+def test_a_killed_node_may_accept_once_more_before_it_refuses(world):
+    """The kernel accepts for a listener until the process is gone, and then resets what it has accepted."""
+    one, two = world.pair()
+    route = two.links._routes[one.node_id]
+    route.was_reset = True
+    reset = PeerFailure(code=ErrorCode.NETWORK_EXCEPTION, message="reset in the handshake")
+    refused = PeerFailure(code=ErrorCode.NETWORK_EXCEPTION, message="refused", connection_refused=True)
+    for failure in (reset, refused, refused):
+        two.links._failed(route, failure)
+    assert [event for event in two.events if isinstance(event, PeerRefused)] == [PeerRefused(node_id=one.node_id)]

@@ -394,8 +394,9 @@ class PeerLinks:
         waiting = [route.waiting.popleft() for _ in range(len(route.waiting))]
         calls: list[Callable[[], object]] = [partial(self._end, pending, failure) for pending in waiting]
         if route.was_reset and failure.connection_refused and route.node_id is not None:
+            # Not always the first connection after the reset: a process that is killed still accepts for a moment.
+            route.was_reset = False
             calls.append(partial(self._tell, PeerRefused(node_id=route.node_id)))
-        route.was_reset = False
         call_all(calls)
 
     def _tell(self, event: PeerEvent) -> None:
