@@ -94,6 +94,7 @@ class QuorumNode:
     def wipe(self) -> None:
         """Lose the data folder of a node that is not running; it returns with another directory id."""
         self.wipes += 1
+        self.founds = False  # a node with peers never founds
         self.machine = self.cluster.world.machine(f"node-{self.node_id}-{self.wipes}")
 
     def turn(self) -> None:
@@ -212,6 +213,8 @@ class QuorumCluster:
 
     def settle(self) -> None:
         """Run until all running, connected nodes show the same."""
-        nodes = [node for node in self.running if node.node_id not in self.cut]
+        self.settle_running([node for node in self.running if node.node_id not in self.cut])
+
+    def settle_running(self, nodes: list[QuorumNode]) -> None:
         self.run_until(lambda: len({node.host.image.version for node in nodes}) == 1 and self.active is not None)
         assert all(node.host.image == nodes[0].host.image for node in nodes)
