@@ -33,6 +33,8 @@ class Impostor:
         """Called with each request after the handshake; returns the bytes to send."""
         self.greet = None
         """Called instead of a handshake."""
+        self.closes_at_once = False
+        """True to close every connection after the handshake."""
         self._open = {}
         self.machine.node = self
 
@@ -73,6 +75,9 @@ class Impostor:
                 sent = self.answer(header.correlation_id, frame)
             while sent:
                 sent = sent[transport.send(sent) :]
+        if self.closes_at_once and handshake.peer is not None:
+            del self._open[transport]
+            transport.close()
 
 
 def asked(world, node, *, of=9, timeout_ms=3_000):
@@ -145,6 +150,15 @@ def test_garbage_instead_of_a_handshake_does_no_harm(seed):
     world.pass_time(3_000)
     assert node.links.connected() == []
     assert isinstance(asked(world, node), PeerFailure)
+    assert node.node.metrics.handler_failures == 0
+
+
+def test_a_peer_that_closes_every_link_is_not_called_without_end(world):
+    impostor = Impostor(world, 9)
+    node = world.node(1, peers=[9])
+    impostor.closes_at_once = True
+    world.pass_time(5_000, step_ms=5)
+    assert 3 < impostor.accepted < 60
     assert node.node.metrics.handler_failures == 0
 
 

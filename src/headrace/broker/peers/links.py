@@ -334,14 +334,14 @@ class PeerLinks:
         if route.node_id is None:
             route.found = peer.node_id
             route.link = None
-            route.reached()
+            route.reached(self._timers.now_ms())
             route = self._route(peer.node_id)
             if route.link is not None or route.is_resolving:
                 self._release(link)
                 return
             route.link = link
             self._by_token[link.transport.token] = (route, link)
-        route.reached()
+        route.reached(self._timers.now_ms())
         self._tell(PeerConnected(peer=peer))
         while route.waiting and route.link is link:
             self._transmit(route, route.waiting.popleft())
@@ -373,7 +373,11 @@ class PeerLinks:
         else:
             route.was_reset = failure.reset
             calls.append(partial(self._tell, PeerLost(peer=link.peer, reset=failure.reset)))
-            calls.append(partial(self._connect, route))
+            if route.lost(self._timers.now_ms()):
+                calls.append(partial(self._connect, route))
+            else:  # a peer that accepts and closes again and again is not worth more than one that refuses
+                self._back_off(route, failure)
+                self._timers.at(route.retry_ms, lambda: self._connect(route))
         call_all(calls)
 
     def _is_open(self, link: PeerLink) -> bool:
@@ -387,8 +391,7 @@ class PeerLinks:
 
     def _failed(self, route: PeerRoute, failure: PeerFailure, *, for_long: bool = False) -> None:
         """Note that a connection could not be established, and answer what waited for it."""
-        jitter = self._entropy.below(2 * JITTER_PER_MILLE) - JITTER_PER_MILLE
-        route.failed(failure, self._timers.now_ms(), jitter, for_long=for_long)
+        self._back_off(route, failure, for_long=for_long)
         self._dropped_count += len(route.posts)
         route.drop_posts()
         waiting = [route.waiting.popleft() for _ in range(len(route.waiting))]
@@ -398,6 +401,10 @@ class PeerLinks:
             route.was_reset = False
             calls.append(partial(self._tell, PeerRefused(node_id=route.node_id)))
         call_all(calls)
+
+    def _back_off(self, route: PeerRoute, failure: PeerFailure, *, for_long: bool = False) -> None:
+        jitter = self._entropy.below(2 * JITTER_PER_MILLE) - JITTER_PER_MILLE
+        route.failed(failure, self._timers.now_ms(), jitter, for_long=for_long)
 
     def _tell(self, event: PeerEvent) -> None:
         call_all(partial(observer, event) for observer in self._observers)

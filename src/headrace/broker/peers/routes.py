@@ -66,6 +66,7 @@ class PeerRoute:
         self.was_reset = False
         """True from the reset of a link to the end of the next attempt to connect."""
         self._backoff_ms = PEER_RECONNECT_MS_MIN
+        self._ready_ms = 0.0
 
     def __str__(self) -> str:
         return f"node {self.node_id}" if self.node_id is not None else str(self.address)
@@ -86,12 +87,19 @@ class PeerRoute:
         self.retry_ms = now_ms + self._backoff_ms * (1000 + jitter_per_mille) / 1000
         self._backoff_ms = min(2 * self._backoff_ms, PEER_RECONNECT_MS_MAX)
 
-    def reached(self) -> None:
+    def reached(self, now_ms: float) -> None:
         """Note that the link is ready."""
         self.failure = None
         self.retry_ms = 0.0
         self.was_reset = False
-        self._backoff_ms = PEER_RECONNECT_MS_MIN
+        self._ready_ms = now_ms
+
+    def lost(self, now_ms: float) -> bool:
+        """Note that a ready link broke, and return whether it lived long enough to be replaced at once."""
+        lived = now_ms - self._ready_ms >= PEER_RECONNECT_MS_MAX
+        if lived:
+            self._backoff_ms = PEER_RECONNECT_MS_MIN
+        return lived
 
     def drop_posts(self) -> None:
         self.posts.clear()
