@@ -22,7 +22,7 @@ from headrace.testing import EmbeddedBroker
 
 SIZES_BYTES = (100, 1_000)
 CONSUMED_SHARE = 3
-"""How often the produced messages are read: reading is quicker, and short runs say little."""
+"""Number of times that the produced messages are read: reading is quicker, and short runs say little."""
 
 BATCH_BYTES = 16 * 1024
 LINGER_MS = 5

@@ -75,8 +75,8 @@ def add_scram_users(admin: Admin) -> None:
         assert not any(outcome.error for outcome in outcomes.values()), outcomes
     time.sleep(VISIBLE_S)
     assert {each.mechanism for each in admin.scram_users([USER])[USER]} == set(ScramMechanism)
-    assert admin.scram_users(["nobody"]) == {"nobody": ()}
-    assert admin.alter_scram_users(deleted=[("nobody", ScramMechanism.SCRAM_SHA_256)])["nobody"].error
+    assert admin.scram_users(["stranger"]) == {"stranger": ()}
+    assert admin.alter_scram_users(deleted=[("stranger", ScramMechanism.SCRAM_SHA_256)])["stranger"].error
 
 
 def unsecured_token() -> str:

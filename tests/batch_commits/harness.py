@@ -17,7 +17,7 @@ HERE = LeaderBoot(1, "first boot")
 
 
 class Task:
-    """What one attempt of a task was told."""
+    """The responses that one attempt of a task got."""
 
     def __init__(self, name):
         self.name = name
@@ -70,7 +70,7 @@ class BatchHarness(Harness):
         )
 
     def finish(self, name, *, commit):
-        """What no writer should do by itself."""
+        """End the transaction directly, which no writer should do."""
         task = self.task(name)
         return self.end(name, commit=commit, transactional_id=task.transactional_id, producer=task.producer)
 

@@ -139,7 +139,7 @@ def test_what_an_operator_sees(broker, driver):
     wait_for_ends(broker)
     found = driver.describe_batches()
     assert (found.committed_batch_id, found.committed_run, {each.run for each in found.writers}) == (0, "1", {""})
-    assert driver.describe_batches("nobody").error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert driver.describe_batches("unknown").error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     assert driver.describe_batches("").error_code == ErrorCode.INVALID_REQUEST
     assert "headrace_batch_owners 1" in metrics_text(broker)
 

@@ -11,7 +11,7 @@ from headrace.client.errors import BatchFenced, BrokerError
 from headrace.model.errors import ErrorCode
 from headrace.testing import EmbeddedBroker
 from headrace.wire.apis import ApiKey
-from tests.batch_commits.writing import committed_values, write
+from tests.batch_commits.task_records import committed_values, write
 from tests.broker_process.raw_connection import RawConnection
 
 pytestmark = pytest.mark.process

@@ -304,4 +304,4 @@ def test_five_thousand_batches_leave_no_more_than_ten():
         bare.clock_ms += 1_000
     assert len(machine.tables.transactions) == len(machine.tables.pools.of(OWNER).slots) == bare.ids == 6
     assert len(bare.keys) == 7, "what compaction leaves: the pool and its owner"
-    assert len(machine._deadlines) == 2, "for the next look at ids that nobody uses, and the uptime"
+    assert len(machine._deadlines) == 2, "for the next look at unused ids, and the uptime"

@@ -26,14 +26,14 @@ class BatchMachine(RuleBasedStateMachine):
         self.harness = BatchHarness()
         self.attempts = 0
         self.committed = {}
-        """What each batch was committed with: the run and the identities."""
+        """The run and the identities with which each batch was committed."""
         self.entered = []
         """Runs in the order of their first sign."""
         self.lent = {}
-        """To whom each identity was given."""
+        """The task that holds each identity."""
         self.markers = {}
         self.repeated = {}
-        """Which write of a run was told that a batch is in by an earlier run."""
+        """Writes of a run whose response said that an earlier run committed the batch."""
 
     def see(self):
         for ticket, response in self.harness.take_outcomes():
@@ -158,7 +158,7 @@ class BatchMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_is_ending_was_handed_out(self):
-        """Else nobody would ever write its markers."""
+        """Otherwise its markers would never be written."""
         ending = {key for key, each in self.harness.machine.tables.transactions.items() if each.state in ENDING}
         assert {each.transactional_id for each in self.harness.endings} == ending
 

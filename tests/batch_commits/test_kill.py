@@ -1,4 +1,4 @@
-"""kill -9 of a broker process at every point of a commit: the batch is in once, and the driver is told."""
+"""kill -9 of a broker process at every point of a commit: the batch is committed once, and the driver learns it."""
 
 import threading
 from pathlib import Path
@@ -10,7 +10,7 @@ from headrace.client.batch_commits import BatchOutcome
 from headrace.client.blocking.batch_commits import BatchCommits
 from headrace.model.errors import ErrorCode
 from tests.batch_commits.dying_broker import BEFORE_THE_RECORD, DIE_AT, POINTS
-from tests.batch_commits.writing import committed_values, write
+from tests.batch_commits.task_records import committed_values, write
 from tests.broker_process.broker_process import ENDED_BY_KILL, BrokerProcess
 from tests.broker_process.raw_connection import RawConnection
 from tests.reserved_ports import reserved_port

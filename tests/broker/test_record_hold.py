@@ -1,4 +1,4 @@
-"""Records that take long to open or to compress anew: a helper does it, and nothing gets ahead of them."""
+"""Records that take long to open or to compress again: a helper does it, and nothing gets ahead of them."""
 
 from random import Random
 

@@ -82,7 +82,7 @@ def test_batch_writers(headrace: Headrace, broker: EmbeddedBroker) -> None:
     assert (found["batch_id"], found["run"], found["task_attempt_id"]) == (5, "r", 77)
     told = json.loads(headrace("transactions", "batches", owner, "--json").stdout)
     assert (told["committed_batch_id"], len(told["writers"])) == (4, 1)
-    assert "unknown owner" in headrace("transactions", "batches", "nobody", exit_code=1).stderr
+    assert "unknown owner" in headrace("transactions", "batches", "unknown", exit_code=1).stderr
 
 
 def test_abort(headrace: Headrace, opened: OpenTransaction, topic: str) -> None:

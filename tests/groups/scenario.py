@@ -79,7 +79,7 @@ class Runner:
         else:
             errors = [response] if isinstance(response, ErrorCode) else response
             what = ", ".join(getattr(error, "error", error).name for error in errors)
-        return f"{ticket.name or 'nobody'}: {ticket.kind} {what}"
+        return f"{ticket.name or 'admin'}: {ticket.kind} {what}"
 
     def joined(self, response):
         if response.error:
@@ -133,7 +133,7 @@ class Runner:
             where, offset = each.split("=")
             topic, partition = where.split("/")
             wanted[topic, int(partition)] = int(offset)
-        self.harness.commit("" if name == "nobody" else name, wanted, producer=producer)
+        self.harness.commit("" if name == "admin" else name, wanted, producer=producer)
 
     def do_offsets(self, *options):
         found = self.harness.fetch(stable="stable" in options)

@@ -135,7 +135,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self):
-        """What was not agreed on is forgotten, and no member heard of it."""
+        """Forget what was not committed: no member has heard of it."""
         recorded = self.harness.group.recorded if self.harness.group is not None else None
         generation = recorded.generation if recorded is not None else 0
         self.harness.restart()

@@ -5,7 +5,7 @@ import pytest
 from headrace.client.types import PartitionDescription, TopicDescription
 from headrace.model.ids import TopicPartition
 from headrace.operations.errors import OperationError
-from headrace.operations.group_reset import Selection, parse_selection, selected_partitions
+from headrace.operations.group_reset import ResetSelection, parse_selection, selected_partitions
 
 
 def topic(name: str, partitions: int) -> TopicDescription:
@@ -19,8 +19,8 @@ def topic(name: str, partitions: int) -> TopicDescription:
 
 
 def test_a_selection_is_a_topic_or_some_of_its_partitions() -> None:
-    assert parse_selection("orders") == Selection("orders", ())
-    assert parse_selection("orders:2,0") == Selection("orders", (2, 0))
+    assert parse_selection("orders") == ResetSelection("orders", ())
+    assert parse_selection("orders:2,0") == ResetSelection("orders", (2, 0))
 
 
 @pytest.mark.parametrize("text", ["orders:", "orders:x", "orders:0,", "orders:0:1"])
@@ -41,4 +41,4 @@ def test_selected_partitions_are_sorted_and_named_once() -> None:
 
 def test_a_partition_that_does_not_exist_is_refused() -> None:
     with pytest.raises(OperationError, match='topic "orders" has no partition 3: it has 3'):
-        selected_partitions([Selection("orders", (3,))], {"orders": topic("orders", 3)})
+        selected_partitions([ResetSelection("orders", (3,))], {"orders": topic("orders", 3)})

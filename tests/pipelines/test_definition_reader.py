@@ -16,8 +16,8 @@ from headrace.spark.pipelines.definition import (
     ExpectationAction,
     ParquetSinkDefinition,
     ReadAs,
-    RecordFormat,
     SchemaField,
+    SourceFormat,
     Stage,
     TopicSink,
     Watermark,
@@ -88,7 +88,7 @@ def test_a_small_file_has_sane_defaults(tmp_path: Path) -> None:
     assert (source.name, source.topics, source.format, source.start) == (
         "input",
         ("a",),
-        RecordFormat.BINARY,
+        SourceFormat.BINARY,
         "earliest",
     )
     assert pipeline.sinks == (TopicSink(name="sink", topic="b"),)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.errors import BenchError, RunRejected
 from headrace.bench.figures import Round
-from headrace.bench.links import CLIENT_ID, Link
+from headrace.bench.links import CLIENT_ID, BenchConnection
 from headrace.bench.replay import ReplayClient
 from headrace.bench.requests import ReplayFrames
 from headrace.bench.topics import LEADERS_SECONDS_MAX, LOOK_AGAIN_SECONDS, create_topics
@@ -66,7 +66,7 @@ class CommitRounds:
     def _check(self, address: str, offsets: dict[str, int]) -> None:
         topic = offset_fetch.OffsetFetchRequestGroupTopic(name=self._topic, partition_indexes=(0,))
         asked = tuple(offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=(topic,)) for group in offsets)
-        with Link(address) as link:
+        with BenchConnection(address) as link:
             answer = link.call(offset_fetch, offset_fetch.OffsetFetchRequest(groups=asked), FETCH_VERSION)
         found = {each.group_id: each.topics[0].partitions[0].committed_offset for each in answer.groups if each.topics}
         if found != offsets:
@@ -81,7 +81,7 @@ def wait_for_coordinators(address: str, groups: Sequence[str]) -> None:
         groups=tuple(offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups)
     )
     deadline = time.monotonic() + LEADERS_SECONDS_MAX
-    with Link(address) as link:
+    with BenchConnection(address) as link:
         while True:
             found = link.call(find_coordinator, request, FIND_VERSION)
             errors = {each.error_code for each in found.coordinators}

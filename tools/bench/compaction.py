@@ -10,7 +10,7 @@ from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.errors import BenchError
 from headrace.bench.figures import Round
 from headrace.bench.latency import PACED, PACED_INTERVAL_US
-from headrace.bench.links import Link
+from headrace.bench.links import BenchConnection
 from headrace.bench.produce import check_arrival, prepare_topic
 from headrace.bench.replay import ReplayClient, ReplayReport
 from headrace.bench.topics import create_topics
@@ -187,7 +187,7 @@ def _fill(address: str, topic: str, total_bytes: int) -> None:
     record_bytes = 200
     records = total_bytes // record_bytes
     create_topics(address, [topic], partitions=1, configs=COMPACTED)
-    with Link(address) as link:
+    with BenchConnection(address) as link:
         for batch in _keyed_batches(records, record_bytes, keys=records, compression=Compression.NONE):
             part = produce.ProduceRequestPartition(index=0, records=bytes(batch))
             data = produce.ProduceRequestTopic(name=topic, partition_data=(part,))

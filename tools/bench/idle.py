@@ -8,7 +8,7 @@ from pathlib import Path
 from headrace.bench.brokers import BrokerProcess, MeasuredBroker
 from headrace.bench.errors import BenchError
 from headrace.bench.figures import Round
-from headrace.bench.links import Link
+from headrace.bench.links import BenchConnection
 from headrace.bench.topics import create_topics, wait_until_served
 from headrace.wire.messages import api_versions
 
@@ -57,11 +57,11 @@ def connections_round(broker: MeasuredBroker, *, connections: int) -> Round:
     """Measure the memory of connections that have sent one request each and are idle."""
     allow_descriptors(connections + SPARE_DESCRIPTORS)
     before = _settled_bytes(broker)
-    links: list[Link] = []
+    links: list[BenchConnection] = []
     request = api_versions.ApiVersionsRequest(client_software_name="headrace-bench", client_software_version="1")
     try:
         for _ in range(connections):
-            links.append(Link(broker.address))
+            links.append(BenchConnection(broker.address))
             links[-1].call(api_versions, request, API_VERSIONS_VERSION)
         after = _settled_bytes(broker)
     finally:

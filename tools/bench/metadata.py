@@ -3,7 +3,7 @@
 from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.errors import RunRejected
 from headrace.bench.figures import Round
-from headrace.bench.links import Link
+from headrace.bench.links import BenchConnection
 from headrace.bench.replay import ReplayClient
 from headrace.bench.requests import METADATA_VERSION, metadata_frames
 from headrace.bench.topics import create_topics
@@ -51,7 +51,7 @@ class MetadataRounds:
 
     def _check(self, address: str) -> int:
         """Check that the response has all partitions, each with a leader; return its length with the size field."""
-        with Link(address) as link:
+        with BenchConnection(address) as link:
             body = link.exchange(metadata_frames(1).content)
         _, position = read_response_header(body, 0, len(body), api_key=metadata.API_KEY, api_version=METADATA_VERSION)
         answer = metadata.decode_response(body, position, len(body), METADATA_VERSION)

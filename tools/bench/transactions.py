@@ -16,7 +16,7 @@ from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.errors import RunRejected
 from headrace.bench.figures import Round
 from headrace.bench.histograms import histogram_of, percentile_us
-from headrace.bench.links import ANSWER_SECONDS_MAX, CLIENT_ID, Link, host_and_port
+from headrace.bench.links import ANSWER_SECONDS_MAX, CLIENT_ID, BenchConnection, host_and_port
 from headrace.bench.topics import LOOK_AGAIN_SECONDS, create_topics, end_offsets
 from headrace.model.errors import ErrorCode, error_name
 from headrace.wire.apis import ApiKey
@@ -117,7 +117,7 @@ class _Producer:
 
     def __init__(self, address: str, topic: str, number: int, load: TransactionLoad) -> None:
         self._id = f"{topic}-{number}"
-        with Link(address) as link:
+        with BenchConnection(address) as link:
             producer_id, epoch = _initialized(link, self._id)
         batch = _batch(load)
         self._writing = bytearray(_produce_frame(topic, number % load.partitions, self._id, batch))
@@ -212,7 +212,7 @@ def _run(producers: list[_Producer], seconds: float) -> TransactionReport:
     return TransactionReport(len(times), time.monotonic() - began, times, retries, time.process_time() - cpu_began)
 
 
-def _initialized(link: Link, transactional_id: str) -> tuple[int, int]:
+def _initialized(link: BenchConnection, transactional_id: str) -> tuple[int, int]:
     deadline = time.monotonic() + SETTLE_SECONDS_MAX
     find = find_coordinator.FindCoordinatorRequest(key_type=TRANSACTION_KEY, coordinator_keys=(transactional_id,))
     request = init_producer_id.InitProducerIdRequest(
@@ -264,13 +264,13 @@ def _check_arrival(address: str, topic: str, load: TransactionLoad, report: Tran
         time.sleep(LOOK_AGAIN_SECONDS)
     if sum(ends) != wanted:
         raise RunRejected(f"records and markers of all transactions are {wanted}, the partitions hold {sum(ends)}")
-    with Link(address) as link:
+    with BenchConnection(address) as link:
         read = sum(_committed_records(link, topic, partition, end) for partition, end in enumerate(ends))
     if read != report.transactions * load.records:
         raise RunRejected(f"{report.transactions * load.records} records were committed, {read} can be read")
 
 
-def _committed_records(link: Link, topic: str, partition: int, end_offset: int) -> int:
+def _committed_records(link: BenchConnection, topic: str, partition: int, end_offset: int) -> int:
     offset = records = 0
     while offset < end_offset:
         wanted = fetch.FetchRequestPartition(partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)

@@ -13,7 +13,7 @@ from typing import Self
 
 from headrace.bench import processes
 from headrace.bench.errors import BenchError
-from headrace.bench.links import Link, host_and_port
+from headrace.bench.links import BenchConnection, host_and_port
 from headrace.bench.topics import LOOK_AGAIN_SECONDS
 from headrace.ports.real.held_ports import held_port
 from headrace.wire.messages import metadata
@@ -154,7 +154,7 @@ def wait_for_metadata(
             raise BenchError(f"the broker ended with status {process.returncode} while it started")
         if _listens(address):
             try:
-                with Link(address) as link:
+                with BenchConnection(address) as link:
                     if link.call(metadata, request, PROBE_METADATA_VERSION).brokers:
                         return
             except BenchError:

@@ -21,7 +21,7 @@ def host_and_port(bootstrap: str) -> tuple[str, int]:
         raise BenchError(f"{host} has no IPv4 address ({error}): use an IPv4 address of the broker") from None
 
 
-class Link:
+class BenchConnection:
     def __init__(self, bootstrap: str) -> None:
         address = host_and_port(bootstrap)
         try:

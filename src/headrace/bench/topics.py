@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from headrace.bench.errors import BenchError
-from headrace.bench.links import Link
+from headrace.bench.links import BenchConnection
 from headrace.client import LATEST, Admin, NewTopic
 from headrace.client.errors import ClientError
 from headrace.model.errors import error_name
@@ -74,7 +74,7 @@ def producer_identities(bootstrap: str, count: int) -> list[ProducerIdentity]:
     """Return producer ids for idempotent batches, one per connection of a load."""
     identities: list[ProducerIdentity] = []
     request = init_producer_id.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-    with Link(bootstrap) as link:
+    with BenchConnection(bootstrap) as link:
         deadline = time.monotonic() + LEADERS_SECONDS_MAX
         while len(identities) < count:
             answer = link.call(init_producer_id, request, INIT_PRODUCER_ID_VERSION)

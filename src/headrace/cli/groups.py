@@ -17,7 +17,14 @@ from headrace.model.ids import TopicPartition
 from headrace.model.nearest_names import aside
 from headrace.operations.amounts import count_text
 from headrace.operations.group_lag import PartitionLag, group_lag
-from headrace.operations.group_reset import Move, Selection, Target, moves, parse_selection, selected_partitions
+from headrace.operations.group_reset import (
+    Move,
+    ResetSelection,
+    ResetTarget,
+    moves,
+    parse_selection,
+    selected_partitions,
+)
 from headrace.operations.times import EXAMPLES, parse_time
 
 DEAD, EMPTY = "Dead", "Empty"
@@ -223,14 +230,14 @@ def _described(admin: Admin, names: Sequence[str]) -> list[GroupDescription]:
     return list(found.values())
 
 
-def _selection(text: str) -> Selection:
+def _selection(text: str) -> ResetSelection:
     try:
         return parse_selection(text)
     except ValueError:
         raise Misuse(f'--topic "{text}": write it as --topic orders or --topic orders:0,2') from None
 
 
-def _selected(admin: Admin, selections: Sequence[Selection]) -> list[TopicPartition]:
+def _selected(admin: Admin, selections: Sequence[ResetSelection]) -> list[TopicPartition]:
     names = dict.fromkeys(selection.topic for selection in selections)
     topics = {topic.name: topic for topic in admin.topics(list(names))}
     outcomes = named({name: Outcome(topics[name].error) for name in names})
@@ -240,16 +247,16 @@ def _selected(admin: Admin, selections: Sequence[Selection]) -> list[TopicPartit
 
 def _target(
     to_earliest: bool, to_latest: bool, to_time: str | None, to_offset: int | None, shift: int | None
-) -> Target:
+) -> ResetTarget:
     chosen = [to_earliest, to_latest, to_time is not None, to_offset is not None, shift is not None]
     if sum(chosen) != 1:
         raise click.UsageError("give one of --to-earliest, --to-latest, --to-time, --to-offset and --shift")
     if to_time is not None:
         try:
-            return Target(time=parse_time(to_time, now=datetime.now().astimezone()))
+            return ResetTarget(time=parse_time(to_time, now=datetime.now().astimezone()))
         except ValueError as wrong:
             raise Misuse(str(wrong)) from None
-    return Target(
+    return ResetTarget(
         time=EARLIEST if to_earliest else LATEST if to_latest else None,
         offset=to_offset,
         shift=shift,

@@ -13,7 +13,7 @@ from headrace.cli.console import connection_notices, progress
 from headrace.cli.options import bootstrap_option, complete_topics, escaped_option
 from headrace.cli.outcomes import topic_names
 from headrace.cli.record_input import Headers, file_records, json_records, split_input, text_records
-from headrace.cli.record_sender import Sender
+from headrace.cli.record_sender import RecordSender
 from headrace.client import Admin, Producer
 from headrace.model.errors import ErrorCode
 from headrace.model.nearest_names import aside
@@ -108,7 +108,7 @@ def command(
         ) as producer,
         nullcontext(_ignored) if interactive else bar as advance,  # no progress bar over typed input
     ):
-        sender = Sender(producer, topic, at_once=interactive)
+        sender = RecordSender(producer, topic, at_once=interactive)
         pieces = split_input(file, delimiter, advance)
         fixed_key = None if key is None else key.encode()
         with sender.explaining_failures():

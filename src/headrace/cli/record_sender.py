@@ -1,4 +1,4 @@
-"""Sender of the records of `headrace produce`, which counts acknowledged records."""
+"""RecordSender of the records of `headrace produce`, which counts acknowledged records."""
 
 import time
 from collections import deque
@@ -25,7 +25,7 @@ VALUES_BYTES_MAX = 512 << 10
 """Bytes of values that are encoded as one batch; larger groups are sent record by record."""
 
 
-class Sender:
+class RecordSender:
     """Passes records to a producer and waits for acknowledgements, with a limit on those outstanding."""
 
     def __init__(self, producer: Producer, topic: str, *, at_once: bool) -> None:

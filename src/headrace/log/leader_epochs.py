@@ -26,7 +26,7 @@ class LeaderEpochs:
         self.starts: list[int] = []
         self.latest = -1
         self.changed = False
-        """Whether the file needs to be written."""
+        """True if the file needs to be written."""
 
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Assign `epoch` to batches from `start_offset` on; older or equal epochs change nothing."""

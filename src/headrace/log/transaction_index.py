@@ -42,15 +42,15 @@ class TransactionIndex:
         self._pending: list[AbortedTransaction] = []
         self.file = OpenFile(path)
         self.exists = False
-        """Whether the file exists."""
+        """True if the file exists."""
         self.is_new = False
-        """Whether the file was created and its name is not yet durable."""
+        """True if the file was created and its name is not yet durable."""
         self.stored = 0
         """Number of entries in the file."""
         self.last_offset = -1
         """Offset of the last marker that has an entry."""
         self.is_unsynced = False
-        """Whether some of the file is not synced yet."""
+        """True if some of the file is not synced yet."""
 
     def __len__(self) -> int:
         return self.stored + len(self._pending)

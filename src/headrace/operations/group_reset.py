@@ -10,7 +10,7 @@ from headrace.model.ids import TopicPartition
 from headrace.operations.errors import OperationError
 
 
-class Target(NamedTuple):
+class ResetTarget(NamedTuple):
     """Where the offsets go; exactly one field is set."""
 
     time: int | None = None
@@ -27,20 +27,20 @@ class Move(NamedTuple):
     """The offset that was asked for, limited to the offsets that exist."""
 
 
-class Selection(NamedTuple):
+class ResetSelection(NamedTuple):
     topic: str
     partitions: tuple[int, ...]
     """Empty for every partition of the topic."""
 
 
-def parse_selection(text: str) -> Selection:
+def parse_selection(text: str) -> ResetSelection:
     """Read `orders` as a whole topic and `orders:0,2` as two of its partitions; raise ValueError for anything else."""
     topic, colon, numbers = text.partition(":")
-    return Selection(topic, tuple(int(number) for number in numbers.split(",")) if colon else ())
+    return ResetSelection(topic, tuple(int(number) for number in numbers.split(",")) if colon else ())
 
 
 def selected_partitions(
-    selections: Iterable[Selection], topics: Mapping[str, TopicDescription]
+    selections: Iterable[ResetSelection], topics: Mapping[str, TopicDescription]
 ) -> list[TopicPartition]:
     """Return the partitions in order, each once. `topics` holds every topic that a selection names."""
     wanted: dict[TopicPartition, None] = {}
@@ -54,7 +54,7 @@ def selected_partitions(
 
 
 def moves(
-    admin: Admin, partitions: Sequence[TopicPartition], committed: Mapping[TopicPartition, int], target: Target
+    admin: Admin, partitions: Sequence[TopicPartition], committed: Mapping[TopicPartition, int], target: ResetTarget
 ) -> list[Move]:
     """Return the move of each partition; no offset goes below the log start offset or above the end of the log."""
     first = _offsets(admin, dict.fromkeys(partitions, EARLIEST))

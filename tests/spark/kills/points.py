@@ -22,7 +22,7 @@ from headrace.client.blocking.transaction import Transaction
 TASK_POINTS = ("before begin", "after begin", "while writing", "before flush", "after flush")
 COMMIT_POINTS = ("before commit", "after commit")
 MARKERS = "between record and markers"
-"""In the broker: the batch is committed, and no partition has been told."""
+"""In the broker: the batch is committed, and no partition has its marker."""
 
 WORKER, DRIVER, BROKER, SHUFFLE, PAUSE, RAISE = "worker", "driver", "broker", "shuffle files", "pause", "raise"
 EVERY_KILL = (

@@ -26,7 +26,7 @@ class RequestOutcome(Struct):
     missed: dict[int, tuple[str, int]] = {}
     """Partitions that another broker leads, by the number of their record set in the request."""
     failed: bool = False
-    """Whether any record set was rejected."""
+    """True if any record set was rejected."""
 
 
 def answer_request(request: ProduceRequest, answer: Answer, outcome: RequestOutcome, metadata: MetadataSource) -> None:

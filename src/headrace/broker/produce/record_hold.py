@@ -52,7 +52,7 @@ class _RecordSet(NamedTuple):
     codec: Compression | None
     """The codec to store it under; None if it keeps its own."""
     walks: bool
-    """Whether its records are walked and that may take long."""
+    """True if its records are walked and that may take long."""
 
 
 class _HeldRequest:

@@ -54,7 +54,7 @@ class ProduceShape:
         self.suffix = suffix
         self.size = layout.size - _LENGTH_BYTES
         self.is_transactional = request.transactional_id is not None
-        """Whether the request has a transactional id. Its authorization is not checked again."""
+        """True if the request has a transactional id. Its authorization is not checked again."""
         self.error_at = 2 * _LENGTH_BYTES + len(prefix)
 
 

@@ -77,31 +77,31 @@ class Transactions:
         self._has_offsets = False
         self._needs_new_epoch = False
         self._is_sealed = False
-        """Whether all records are delivered and the end has begun: a further record would be in no transaction."""
+        """True if all records are delivered and the end has begun: a further record would be in no transaction."""
         self._under_way = 0
         self.is_ending = False
-        """Whether its end is in progress, possibly after its caller has stopped waiting."""
+        """True if its end is in progress, possibly after its caller has stopped waiting."""
         self.is_implicit = False
-        """Whether the leaders add the partitions of this transaction (KIP-890)."""
+        """True if the leaders add the partitions of this transaction (KIP-890)."""
 
     @property
     def is_new(self) -> bool:
-        """Whether the producer has no identity yet."""
+        """Return whether the producer has no identity yet."""
         return self.state == State.NEW
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request for an identity or offsets is in progress; its caller may have stopped waiting."""
+        """Return whether a request for an identity or offsets is in progress; its caller may have stopped waiting."""
         return self._under_way > 0
 
     @property
     def is_begun(self) -> bool:
-        """Whether there is a transaction to commit or abort."""
+        """Return whether there is a transaction to commit or abort."""
         return self.state in (State.OPEN, State.DOOMED)
 
     @property
     def is_lost(self) -> bool:
-        """Whether unsent records can no longer be committed."""
+        """Return whether unsent records can no longer be committed."""
         return self.state in (State.DOOMED, State.BROKEN)
 
     def begin(self) -> None:

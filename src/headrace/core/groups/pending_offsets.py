@@ -7,7 +7,7 @@ from headrace.core.groups.records import CommittedOffset, OffsetRecord
 TopicPartition = tuple[str, int]
 
 
-class EndedTransaction(NamedTuple):
+class ReleasedOffsets(NamedTuple):
     committed: list[OffsetRecord]
     """The offsets that take effect now; none after an abort."""
     group_ids: tuple[str, ...]
@@ -51,7 +51,7 @@ class PendingOffsets:
             if not of_producer:
                 del self._by_producer[producer_id]
 
-    def end(self, producer_id: int, *, commit: bool) -> EndedTransaction:
+    def end(self, producer_id: int, *, commit: bool) -> ReleasedOffsets:
         """End the producer's transaction and return the offsets that take effect."""
         committed_now: list[OffsetRecord] = []
         group_ids: dict[str, None] = {}
@@ -66,7 +66,7 @@ class PendingOffsets:
                 committed_now.append(OffsetRecord(group_id, *part, committed))
             self._remove(producer_id, group_id, part)
             group_ids[group_id] = None
-        return EndedTransaction(committed_now, tuple(group_ids))
+        return ReleasedOffsets(committed_now, tuple(group_ids))
 
     def _remove(self, producer_id: int, group_id: str, part: TopicPartition) -> None:
         of_group = self._by_group[group_id]

@@ -81,7 +81,7 @@ class Ending(NamedTuple):
     decided_at_ms: int
     """Distinguishes it from other transactions of the producer: they may share a producer epoch."""
     timed_out: bool
-    """Whether it was aborted by its timeout; False after the coordinator was reloaded, which does not know it."""
+    """True if it was aborted by its timeout; False after the coordinator was reloaded, which does not know it."""
     metadata_offset: int = 0
     """The offset of the coordinator's metadata at which every partition was known."""
 

@@ -20,7 +20,7 @@ class CommittedBatch:
         self.named: list[frozenset[TransactionHistory]] = []
         """The sets of writers that commits have named."""
         self.committed = False
-        """Whether a response has confirmed the commit."""
+        """True if a response has confirmed the commit."""
 
     def ask(self, writers: frozenset[TransactionHistory]) -> None:
         for writer in writers:

@@ -11,8 +11,8 @@ from headrace.spark.pipelines.definition import (
     ExpectationAction,
     Pipeline,
     ReadAs,
-    RecordFormat,
     Source,
+    SourceFormat,
     Stage,
     UnknownFields,
 )
@@ -178,7 +178,7 @@ def _input_counts(pipeline: Pipeline, source: Source) -> list["Column"]:
     from pyspark.sql import functions as sql
 
     counts = [sql.count(sql.lit(1)).alias(progress.READ_COLUMN)]
-    if source.format is not RecordFormat.BINARY:
+    if source.format is not SourceFormat.BINARY:
         counts.append(sql.count_if(sql.col(ERROR).isNotNull()).alias(progress.BAD_COLUMN))
     if source.unknown_fields is not UnknownFields.ALLOW:
         counts.append(sql.count_if(sql.size(DRIFT) > 0).alias(progress.DRIFTED_COLUMN))

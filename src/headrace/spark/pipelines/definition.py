@@ -26,7 +26,7 @@ PARTITIONS_MAX = 100_000
 """Partitions of a topic that a pipeline creates; the broker may allow fewer."""
 
 
-class RecordFormat(StrEnum):
+class SourceFormat(StrEnum):
     JSON = "json"
     STRING = "string"
     BINARY = "binary"
@@ -93,7 +93,7 @@ class Source:
     """Name of the view that the transform reads."""
     topics: tuple[str, ...] = ()
     pattern: str | None = None
-    format: RecordFormat = RecordFormat.BINARY
+    format: SourceFormat = SourceFormat.BINARY
     fields: tuple[SchemaField, ...] = ()
     columns: tuple[str, ...] = ()
     """Columns of the record itself, beside the fields of its JSON value: key, timestamp and so on."""

@@ -16,9 +16,9 @@ from headrace.spark.pipelines.definition import (
     Expectation,
     ExpectationAction,
     Pipeline,
-    RecordFormat,
     Restart,
     Source,
+    SourceFormat,
     Stage,
     TopicSink,
     Transform,
@@ -172,7 +172,7 @@ def _bad_records(root: YamlSection, sources: tuple[Source, ...]) -> BadRecords:
         section.missing("topic", "topic: orders-dead")
     if action is not BadRecordAction.DEAD_LETTER and topic is not None:
         section.wrong("topic", f"action {action} writes no dead letters: leave one of the two out")
-    if topic is not None and sources and all(source.format is RecordFormat.BINARY for source in sources):
+    if topic is not None and sources and all(source.format is SourceFormat.BINARY for source in sources):
         section.wrong("topic", "a record of format binary cannot be bad: choose json or string, or leave this out")
     return BadRecords(action=action, topic=topic)
 

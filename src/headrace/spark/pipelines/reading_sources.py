@@ -8,8 +8,8 @@ from headrace.spark.pipelines.definition import (
     ROWS_PER_BATCH_MAX,
     SOURCES_MAX,
     ReadAs,
-    RecordFormat,
     Source,
+    SourceFormat,
     UnknownFields,
     Watermark,
 )
@@ -41,10 +41,10 @@ def _source(name: str, section: YamlSection) -> Source:
     except ValueError as error:
         section.findings.add(section.line, str(error))
     topics, pattern = _what(section)
-    form = section.choice("format", RecordFormat, RecordFormat.BINARY)
+    form = section.choice("format", SourceFormat, SourceFormat.BINARY)
     fields = _fields(section, form)
     columns = _columns(section, fields, form)
-    watermark = _watermark(section, fields, columns if form is RecordFormat.JSON else RECORD_COLUMNS)
+    watermark = _watermark(section, fields, columns if form is SourceFormat.JSON else RECORD_COLUMNS)
     source = Source(
         name=name,
         topics=topics,
@@ -90,7 +90,7 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _fields(section: YamlSection, form: RecordFormat) -> tuple[SchemaField, ...]:
+def _fields(section: YamlSection, form: SourceFormat) -> tuple[SchemaField, ...]:
     """Return the schema, written as one text or as a mapping of names to types."""
     if section.kind("schema") == "mapping":
         pairs = section.pairs("schema")
@@ -105,17 +105,17 @@ def _fields(section: YamlSection, form: RecordFormat) -> tuple[SchemaField, ...]
             section.wrong("schema", "there is no field: add one, as in `id: STRING`")
     else:
         fields = section.parsed("schema", parse_schema)
-    if form is RecordFormat.JSON and "schema" not in section:
+    if form is SourceFormat.JSON and "schema" not in section:
         section.missing("schema", "schema: id STRING NOT NULL, amount DOUBLE")
-    if form is not RecordFormat.JSON and fields:
+    if form is not SourceFormat.JSON and fields:
         section.wrong("schema", f"format {form} has no schema: choose json, or leave this out")
     return fields or ()
 
 
-def _columns(section: YamlSection, fields: tuple[SchemaField, ...], form: RecordFormat) -> tuple[str, ...]:
+def _columns(section: YamlSection, fields: tuple[SchemaField, ...], form: SourceFormat) -> tuple[str, ...]:
     """Return the columns of the record that are wanted beside the fields."""
     found = section.texts("columns")
-    if found and form is not RecordFormat.JSON:
+    if found and form is not SourceFormat.JSON:
         section.wrong("columns", f"format {form} already has all columns of the record: leave this out")
     for name in found:
         if name not in RECORD_COLUMNS:
@@ -157,5 +157,5 @@ def _contradictions(section: YamlSection, source: Source) -> None:
         for key in ("watermark", "rows_per_batch", "start"):
             if key in section:
                 section.wrong(key, "a table is always read completely: leave this out, or read it as a stream")
-    if source.format is not RecordFormat.JSON and source.unknown_fields is not UnknownFields.ALLOW:
+    if source.format is not SourceFormat.JSON and source.unknown_fields is not UnknownFields.ALLOW:
         section.wrong("unknown_fields", f"format {source.format} has no fields")

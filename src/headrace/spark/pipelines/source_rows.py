@@ -10,8 +10,8 @@ from headrace.spark.pipelines.definition import (
     ExpectationAction,
     Pipeline,
     ReadAs,
-    RecordFormat,
     Source,
+    SourceFormat,
     Stage,
     UnknownFields,
 )
@@ -37,7 +37,7 @@ NOT_TEXT = "the value is not UTF-8"
 
 def routes_rejected(pipeline: Pipeline, source: Source) -> bool:
     """Return whether records of this source may be routed elsewhere: then the query has a second branch for them."""
-    is_checked = source.format is not RecordFormat.BINARY and source.read_as is ReadAs.STREAM
+    is_checked = source.format is not SourceFormat.BINARY and source.read_as is ReadAs.STREAM
     writes_letters = pipeline.bad_records.action is BadRecordAction.DEAD_LETTER and is_checked
     return writes_letters or any(
         each.stage is Stage.INPUT and each.quarantine is not None for each in pipeline.expectations
@@ -51,7 +51,7 @@ def checked_rows(records: "DataFrame", source: Source, pipeline: Pipeline) -> "D
     own = sql.struct(*(sql.col(name) for name in RECORD_COLUMNS if name in records.columns)).alias(RECORD)
     mark = [sql.col(WATERMARK_COLUMN).alias(MARK)] if WATERMARK_COLUMN in records.columns else []
     parsed = records.select(own, *mark)
-    if source.format is RecordFormat.JSON:
+    if source.format is SourceFormat.JSON:
         text = sql.col(f"{RECORD}.value").cast("string")
         parsed = parsed.withColumn(PARSED, _parsed(text, source))
         if source.unknown_fields is not UnknownFields.ALLOW:
@@ -99,11 +99,11 @@ def _columns(source: Source) -> list["Column"]:
     """Return the columns that the transform sees."""
     from pyspark.sql import functions as sql
 
-    if source.format is RecordFormat.JSON:
+    if source.format is SourceFormat.JSON:
         fields = [_value().getField(field.name).alias(field.name) for field in source.fields]
         return [*fields, *(sql.col(f"{RECORD}.{name}").alias(name) for name in source.columns)]
     value = sql.col(f"{RECORD}.value")
-    shown = {"value": value.cast("string") if source.format is RecordFormat.STRING else value}
+    shown = {"value": value.cast("string") if source.format is SourceFormat.STRING else value}
     return [shown.get(name, sql.col(f"{RECORD}.{name}")).alias(name) for name in RECORD_COLUMNS if name != "headers"]
 
 
@@ -113,9 +113,9 @@ def _error(source: Source) -> "Column":
 
     value = sql.col(f"{RECORD}.value")
     nothing = sql.lit(None).cast("string")
-    if source.format is RecordFormat.BINARY:
+    if source.format is SourceFormat.BINARY:
         return nothing
-    if source.format is RecordFormat.STRING:
+    if source.format is SourceFormat.STRING:
         return sql.when(~sql.is_valid_utf8(value.cast("string")), sql.lit(NOT_TEXT)).otherwise(nothing)
     parsed, text = _value(), value.cast("string")
     reasons = sql.when(value.isNull(), sql.lit("the value is null"))

@@ -7,7 +7,7 @@ from headrace.client import Admin, NewTopic
 from headrace.client.errors import BrokerError
 from headrace.model.errors import ErrorCode
 from headrace.model.nearest_names import guess
-from headrace.spark.pipelines.definition import Pipeline, ReadAs, RecordFormat, Source, TopicSink
+from headrace.spark.pipelines.definition import Pipeline, ReadAs, Source, SourceFormat, TopicSink
 from headrace.spark.pipelines.definition_reader import written_topics
 from headrace.spark.pipelines.problems import DefinitionError, Problem
 
@@ -123,7 +123,7 @@ def group_of(pipeline: Pipeline, source: Source) -> str:
 
 def needs_headers(pipeline: Pipeline) -> bool:
     """Return whether records need their headers: records that are routed elsewhere keep them."""
-    checked = any(source.format is not RecordFormat.BINARY for source in pipeline.sources)
+    checked = any(source.format is not SourceFormat.BINARY for source in pipeline.sources)
     return (pipeline.bad_records.topic is not None and checked) or any(
         each.quarantine is not None for each in pipeline.expectations
     )

@@ -44,7 +44,7 @@ class NamedWrite(Protocol):
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether the user has accepted repeated rows."""
+        """Return whether the user has accepted repeated rows."""
 
 
 class Identity(NamedTuple):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from headrace.client.blocking.producer import Producer
 
 RENEW_S = 120.0
-"""How often a long task renews its writer, unless a third of the writer's timeout is shorter."""
+"""Interval at which a long task renews its writer, unless a third of the writer's timeout is shorter."""
 
 
 class WriterLost(RuntimeError):

@@ -45,9 +45,9 @@ class ConsumerProtocolMember:
         self._target: tuple[tuple[bytes, int], ...] | None = None
         """The target assignment, by topic ids, until the member begins to apply it."""
         self._is_told = False
-        """Whether the application has received an assignment, possibly empty, since the member joined."""
+        """True if the application has received an assignment, possibly empty, since the member joined."""
         self._is_unheard = False
-        """Whether the response to a heartbeat was lost, which may have contained an assignment."""
+        """True if the response to a heartbeat was lost, which may have contained an assignment."""
         self._heartbeat_ms = 0.0
         self._beats = False
         self._generation = 0

@@ -37,7 +37,7 @@ class FileReport(WriterCommitMessage):
     write_id: str
     files: tuple[WrittenFile, ...]
     is_skipped: bool
-    """Whether the batch was committed before the task began."""
+    """True if the batch was committed before the task began."""
     passed_rows: int = 0
     """The number of rows that a skipped task consumed."""
 

@@ -42,7 +42,7 @@ def write(
 
 
 def committed_values(bootstrap_servers: str, topic: str, count: int, *, partition: int = 0) -> list[bytes]:
-    """So many of them, in order, and no more that are there already."""
+    """Return `count` committed values in order, and those after them that are there already."""
     with Consumer(
         bootstrap_servers=bootstrap_servers,
         isolation_level="read_committed",
