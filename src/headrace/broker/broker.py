@@ -11,6 +11,7 @@ from headrace.broker.access import OpenAccess
 from headrace.broker.cluster.broker_lifecycle import BrokerLifecycle
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.membership import Membership
+from headrace.broker.cluster.producer_id_blocks import ProducerIdBlocks
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.coordinators.groups import Groups
 from headrace.broker.coordinators.host import Runtime
@@ -107,7 +108,7 @@ class Broker:
         self.access = OpenAccess()
         self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
         self.topic_metadata = TopicMetadata(partitions, self, self.node_id)
-        self.producer_ids = ProducerIds(controller, self.node_id, timers)
+        self.producer_ids = ProducerIds(ProducerIdBlocks(controller, self.peers), self.node_id, timers)
         replays = ReplayQueue(files=files, spawner=ports.spawner, timers=timers)
         runtime = Runtime(ports.clock, timers, logger, replays)
         self.groups = Groups(self, runtime)
