@@ -19,13 +19,22 @@ from tests.sim.conftest import virtual_world_only  # noqa: F401 - a fixture
 pytestmark = pytest.mark.slow
 
 ROOT = pathlib.Path(__file__).parents[2]
-SEEDS_OF_THREE = range(200)
-SEEDS_OF_FIVE = range(60)
+SEEDS_OF_THREE = range(800)
+SEEDS_OF_FIVE = range(200)
+SEEDS_PER_TEST = 100
 SEEDS_TO_NOTICE_MAX = 200
 
 
 @pytest.mark.usefixtures("virtual_world_only")
-@pytest.mark.parametrize(("voters", "seeds"), [(3, SEEDS_OF_THREE), (5, SEEDS_OF_FIVE)])
+@pytest.mark.parametrize(
+    ("voters", "seeds"),
+    [
+        (voters, seeds[first : first + SEEDS_PER_TEST])
+        for voters, seeds in ((3, SEEDS_OF_THREE), (5, SEEDS_OF_FIVE))
+        for first in range(0, len(seeds), SEEDS_PER_TEST)
+    ],
+    ids=lambda value: str(value) if isinstance(value, int) else f"{value.start}-{value.stop - 1}",
+)
 def test_invariants_hold_under_faults(voters, seeds):
     met: Counter[Any] = Counter()
     for seed in seeds:

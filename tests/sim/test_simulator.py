@@ -101,7 +101,7 @@ def test_a_run_of_machines_says_the_command_that_repeats_it():
     assert answer.exit_code == 0
     told = json.loads(answer.output)
     assert (told["scenario"], told["brokers"], told["ok"]) == ("machines", 5, True)
-    assert told["again"] == "headrace sim --seed 5 --level machines --brokers 5 --minutes 0.12 --trace"
+    assert told["again"] == "headrace sim --seed 5 --level machines --brokers 5 --minutes 0.07 --trace"
 
 
 @pytest.mark.parametrize(

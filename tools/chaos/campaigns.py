@@ -14,6 +14,7 @@ import pytest
 from headrace.sim.report import failure_text
 from headrace.sim.run import run_seed
 from tests.disks import chaos as processes
+from tests.raft.known_bad import KNOWN_BAD as KNOWN_BAD_MACHINES
 from tests.sim.known_bad import KNOWN_BAD, is_noticed
 from tools.chaos.record import Failure, Outcome, Slice
 from tools.fuzz.campaign import attack, bounded_address_space
@@ -25,6 +26,8 @@ SIMULATORS = {
     "transactions": "simulator of transactions",
     "batch-commits": "simulator of batch commits",
     "compaction": "simulator of compaction",
+    "cluster": "simulator of clusters",
+    "machines": "simulator of machines",
 }
 """By the scenario."""
 SWEEP = "failpoint sweep"
@@ -34,7 +37,19 @@ LONG_PAUSES = "long pauses"
 SPARK_KILLS = "Spark kills"
 SPARK_OUTAGES = "Spark outages"
 
-SEEDS = {"log": 5_000, "groups": 2_000, "transactions": 2_000, "batch-commits": 2_000, "compaction": 2_000}
+SEEDS = {
+    "log": 5_000,
+    "groups": 2_000,
+    "transactions": 2_000,
+    "batch-commits": 2_000,
+    "compaction": 2_000,
+    "cluster": 500,
+    "machines": 10_000,
+}
+SEEDS_OF_A_SLICE = {"cluster": 5, "machines": 200}
+SEEDS_OF_OTHER_SLICES = 20
+KNOWN_FAULTS = [*KNOWN_BAD, *(("machines", put_in) for put_in in KNOWN_BAD_MACHINES)]
+"""Scenarios and the known faults that they notice."""
 KnownFault = Callable[[pytest.MonkeyPatch], None]
 """Puts it in."""
 
@@ -76,7 +91,13 @@ class Campaign:
 def campaigns() -> list[Campaign]:
     return [
         *(
-            Campaign(name=name, unit="seeds", goal=SEEDS[scenario], slice=20, run=partial(simulate, scenario))
+            Campaign(
+                name=name,
+                unit="seeds",
+                goal=SEEDS[scenario],
+                slice=SEEDS_OF_A_SLICE.get(scenario, SEEDS_OF_OTHER_SLICES),
+                run=partial(simulate, scenario),
+            )
             for scenario, name in SIMULATORS.items()
         ),
         *(
@@ -87,7 +108,7 @@ def campaigns() -> list[Campaign]:
                 slice=1,
                 run=partial(notice, scenario, fault),
             )
-            for scenario, fault in KNOWN_BAD
+            for scenario, fault in KNOWN_FAULTS
         ),
         Campaign(name=KILLS, unit="kills", goal=KILLS_GOAL, slice=50, run=kill),
         Campaign(name=SWEEP, unit="parts", goal=SWEEP_PARTS, slice=1, run=sweep),

@@ -1,13 +1,13 @@
 """The figures of docs/reliability.md, written between marks from what the record holds."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from headrace.sim.report import MET_PERCENT_MIN, SEEDS_TO_JUDGE_MIN, faults_of
 from headrace.sim.run import SCENARIOS
-from tests.sim.known_bad import KNOWN_BAD
 from tools.chaos.campaigns import (
     KILLS,
+    KNOWN_FAULTS,
     LONG_PAUSE_S,
     LONG_PAUSES,
     OUTAGE_S,
@@ -81,7 +81,17 @@ def _simulator(record: Record) -> str:
             f"{progress.number('progress'):,} {SCENARIOS[scenario].progress_unit}, "
             f"{progress.seconds / 60:,.0f} minutes of one core."
         )
-    every = dict.fromkeys(fault for scenario in SCENARIOS.values() for fault in faults_of([scenario]))
+    kinds = dict.fromkeys(SCENARIOS[scenario].common_faults for scenario in played)
+    tables = [
+        _met_table({scenario: done for scenario, done in played.items() if SCENARIOS[scenario].common_faults == kind})
+        for kind in kinds
+    ]
+    return "\n".join(lines) + "\n\n" + "\n\n".join(tables)
+
+
+def _met_table(played: Mapping[str, Progress]) -> str:
+    """Tell how many seeds met each fault, of scenarios that have the same nemesis."""
+    every = dict.fromkeys(fault for scenario in played for fault in faults_of([SCENARIOS[scenario]]))
     rows = [
         (
             fault,
@@ -92,7 +102,7 @@ def _simulator(record: Record) -> str:
         )
         for fault in every
     ]
-    return "\n".join(lines) + "\n\n" + _table(("seeds that met", *played), rows)
+    return _table(("seeds that met", *played), rows)
 
 
 def _met(progress: Progress, fault: str) -> str:
@@ -102,7 +112,7 @@ def _met(progress: Progress, fault: str) -> str:
 
 def _known_faults(record: Record) -> str:
     rows = []
-    for scenario, put_in in KNOWN_BAD:
+    for scenario, put_in in KNOWN_FAULTS:
         progress = record.of(fault_name(scenario, put_in))
         seeds = sorted(int(count) for count in progress.values("seeds"))
         name = put_in.__name__.replace("_", " ")

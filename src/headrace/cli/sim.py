@@ -67,7 +67,7 @@ def _seeds(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
     show_default=True,
     help="Whole brokers, or only their state machines: thousands of seeds per minute.",
 )
-@click.option("--minutes", type=click.FloatRange(min=0.01), help="Virtual minutes. [default: 1; 0.12 for machines]")
+@click.option("--minutes", type=click.FloatRange(min=0.01), help="Virtual minutes. [default: 1; 0.07 for machines]")
 @click.option("--trace", is_flag=True, help="Print every event.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Parallel runs with --seeds. [default: the number of CPUs]")
 @json_option

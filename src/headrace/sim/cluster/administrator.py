@@ -113,12 +113,16 @@ class ClusterAdministrator:
         self._connection.send(api_key, version, request, handle)
         return True
 
-    def _is_applied(self, code: int, message: str | None) -> bool:
-        """Return whether a change is done; an error leaves its outcome open."""
+    def _is_applied(self, code: int, message: str | None, *, or_twice: ErrorCode | None = None) -> bool:
+        """Return whether a change is done; an error leaves its outcome open.
+
+        `or_twice` is the error of a change that was carried out before: a broker forwards a request again when its
+        connection to the controller broke.
+        """
         if code == ErrorCode.NONE:
             self.progress += 1
             return True
-        require(ErrorCode(code) in _REFUSALS, HONEST, f"{ErrorCode(code).name}: {message}")
+        require(ErrorCode(code) in (*_REFUSALS, or_twice), HONEST, f"{ErrorCode(code).name}: {message}")
         return False
 
     # Configs
@@ -170,9 +174,10 @@ class ClusterAdministrator:
 
     def _change_scratch(self, virtual: VirtualNode, _register: ConfigRegister) -> None:
         scratch = self._scratch
+        twice = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if scratch.exists else ErrorCode.TOPIC_ALREADY_EXISTS
 
         def answered(code: int, message: str | None) -> None:
-            if self._is_applied(code, message):
+            if self._is_applied(code, message, or_twice=twice):
                 scratch.exists = not scratch.exists
             else:
                 self._give_up_scratch()

@@ -41,7 +41,12 @@ class LinkNetwork:
     def heal(self) -> None:
         self._cuts.clear()
 
+    def send_once(self, source: int, to: int, deliver: Callable[[], None]) -> None:
+        """Send over a connection, which neither loses nor duplicates a message unless the link is cut."""
+        self._agenda.add(self._delay_ms(), lambda: self._arrive(source, to, deliver))
+
     def send(self, source: int, to: int, deliver: Callable[[], None]) -> None:
+        """Send a message that may be lost or duplicated."""
         habits = self.habits
         if self._entropy.one_in(habits.lost_one_in):
             self._trace.count_fault("message lost")

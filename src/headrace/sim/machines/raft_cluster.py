@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from headrace.core.raft.effects import Committed, Outcome, ReadAllowed
 from headrace.core.raft.entries import StateSnapshot, Stored
@@ -18,6 +19,14 @@ from headrace.sim.machines.replica import SimulatedReplica
 from headrace.sim.trace import Trace
 
 READ_ANSWERED = "read answered"
+CHANGES_OF_VOTERS = "ad"
+"""First letters of the tickets of changes of voters."""
+
+
+class _AskedRead(NamedTuple):
+    node_id: int
+    known_index: Index
+    known: frozenset[str]
 
 
 class RaftCluster:
@@ -34,7 +43,13 @@ class RaftCluster:
         self.reads = 0
         self._known_index = NO_INDEX
         """The highest index that an acknowledged proposal or a read has shown to a client."""
-        self._asked_reads: dict[str, Index] = {}
+        self._asked_reads: dict[str, _AskedRead] = {}
+        self.known: Callable[[], frozenset[str]] = frozenset
+        """Returns the state that a read which begins now must show."""
+        self.on_read: Callable[[int, frozenset[str]], None] = lambda node, known: None
+        """Called with the node that allows a read, and the state that was known when it began."""
+        self.on_crash: Callable[[int], None] = lambda node: None
+        """Called with the node of a process that has ended."""
         self._proposed: dict[str, bytes] = {}
         self._tickets = 0
         for replica in self.replicas:
@@ -82,7 +97,7 @@ class RaftCluster:
 
     def read(self, replica: SimulatedReplica) -> None:
         ticket = self._ticket("r")
-        self._asked_reads[ticket] = self._known_index
+        self._asked_reads[ticket] = _AskedRead(replica.node_id, self._known_index, self.known())
         replica.submit(Read(ticket=ticket))
 
     def add_voter(self, replica: SimulatedReplica, voter: ReplicaKey) -> None:
@@ -100,12 +115,14 @@ class RaftCluster:
             self.acknowledged += 1
             self.invariants.acknowledged(self._proposed[ticket], outcome.index)
             self._known_index = max(self._known_index, outcome.index)
-        elif isinstance(outcome, Committed):
+        elif isinstance(outcome, Committed) and ticket[0] in CHANGES_OF_VOTERS:
             self.trace.count_fault("voter set changed")
         elif isinstance(outcome, ReadAllowed):
             self.reads += 1
             self.trace.count_fault(READ_ANSWERED)
-            self.invariants.read(outcome.index, expected_index=self._asked_reads[ticket])
+            asked = self._asked_reads.pop(ticket)
+            self.invariants.read(outcome.index, expected_index=asked.known_index)
+            self.on_read(asked.node_id, asked.known)
             self._known_index = max(self._known_index, outcome.index)
 
     # Faults
@@ -118,6 +135,7 @@ class RaftCluster:
         if replica.machine is not None:
             replica.crash()
             self.invariants.ended(replica)
+            self.on_crash(replica.node_id)
             self.agenda.add(down_ms, partial(self.start, replica))
 
     def cut_power(self, entropy: SeededEntropy, *, down_ms_max: int) -> None:
@@ -133,6 +151,7 @@ class RaftCluster:
         self.note(f"wipe {replica.key}")
         replica.wipe()
         self.invariants.ended(replica)
+        self.on_crash(replica.node_id)
         self.agenda.add(down_ms, partial(self.start, replica))
 
     def start(self, replica: SimulatedReplica) -> None:

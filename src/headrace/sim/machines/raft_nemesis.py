@@ -18,6 +18,8 @@ HUNTS_PER_TEN = 6
 """Runs out of ten in which leaders are targeted; the others have random faults."""
 
 MET = (
+    "broker fenced",
+    "connection reset",
     "crash",
     "folder lost",
     "links cut",
@@ -29,6 +31,7 @@ MET = (
     "power lost everywhere",
     "snapshot installed",
     "snapshot taken",
+    "topic created",
     "unsynced write lost",
     "voter set changed",
     "write torn",

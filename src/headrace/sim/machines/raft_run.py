@@ -5,6 +5,7 @@ from typing import ClassVar
 from headrace.sim.checkers.violation import Violation
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.facts import ScenarioFacts
+from headrace.sim.machines.member_group import MemberGroup
 from headrace.sim.machines.raft_clients import RaftClients
 from headrace.sim.machines.raft_cluster import READ_ANSWERED, RaftCluster
 from headrace.sim.machines.raft_nemesis import MET, RaftNemesis
@@ -23,7 +24,7 @@ class MachinesScenario(ScenarioFacts):
     options: ClassVar[str] = " --level machines --brokers {brokers}"
     common_faults: ClassVar[tuple[str, ...]] = MET
     brokers: ClassVar[int] = 3
-    minutes: ClassVar[float] = 0.12
+    minutes: ClassVar[float] = 0.07
     progress_unit: ClassVar[str] = "changes acknowledged"
     progress_min: ClassVar[int] = 1
 
@@ -36,6 +37,9 @@ class RaftRun:
         entropy = self.cluster.entropy
         self._clients = RaftClients(self.cluster, entropy.branch("clients"), voters=founders, restless=restless)
         self._nemesis = RaftNemesis(self.cluster, entropy.branch("nemesis"), end_ms=duration_ms, is_restless=restless)
+        has_members = entropy.branch("members").one_in(2)
+        self._group = MemberGroup(self.cluster, entropy.branch("group")) if has_members else None
+        """Brokers and the controller on the replicas, in half of the runs."""
         self._duration_ms = duration_ms
         self.steps = 0
 
@@ -72,10 +76,17 @@ class RaftRun:
         cluster = self.cluster
         deadline_ms = cluster.agenda.now_ms + PROGRESS_MS_MAX
         acknowledged, reads, index = cluster.acknowledged, cluster.reads, len(cluster.invariants.committed)
-        while not (cluster.acknowledged > acknowledged and cluster.reads > reads and self._everyone_has(index + 1)):
+        while not (
+            cluster.acknowledged > acknowledged
+            and cluster.reads > reads
+            and self._everyone_has(index + 1)
+            and (self._group is None or self._group.is_healthy)
+        ):
             if cluster.agenda.now_ms >= deadline_ms:
                 raise Violation(PROGRESS, self._standing())
             self._step()
+        if self._group is not None:
+            self._group.check_images()
 
     def _everyone_has(self, index: int) -> bool:
         machines = [replica.machine for replica in self.cluster.replicas]

@@ -37,6 +37,21 @@ class ReplicaObserver(Protocol):
     def applied(self, replica: "SimulatedReplica", entry: LogEntry) -> None: ...
 
 
+class Resident(Protocol):
+    """A machine that runs in the process of a replica, on the state that the replica applies."""
+
+    def started(self) -> None: ...
+
+    def ended(self) -> None: ...
+
+    def applied(self, entry: LogEntry) -> None: ...
+
+    def restored(self, snapshot: StateSnapshot) -> None: ...
+
+    def settled(self) -> None:
+        """Called when all effects of a step are carried out."""
+
+
 class SimulatedReplica:
     def __init__(
         self,
@@ -73,6 +88,7 @@ class SimulatedReplica:
         self._rate = 1.0
         self._paused_until_ms = 0.0
         self._alarm_ms = 0.0
+        self.resident: Resident | None = None
         self.on_outcome: Callable[[Outcome], None] = lambda outcome: None
 
     @property
@@ -84,7 +100,7 @@ class SimulatedReplica:
     def drift(self, percent: float) -> None:
         self._rate = 1.0 + percent / 100
 
-    def _local_ms(self) -> float:
+    def local_ms(self) -> float:
         return self._agenda.now_ms * self._rate
 
     def start(self) -> None:
@@ -95,24 +111,31 @@ class SimulatedReplica:
             me=self.key,
             stored=self.disk.stored,
             draw=self._entropy.below,
-            now_ms=self._local_ms(),
+            now_ms=self.local_ms(),
             settings=self._settings,
             peers=self._peers,
         )
         self._alarm_ms = float("inf")
         self._set_alarm()
+        if self.resident is not None:
+            self.resident.started()
 
     def crash(self) -> None:
         self._trace.record(f"{self._agenda.now_ms:.1f} crash {self.key}")
         self._trace.count_fault("crash")
-        self.machine = None
+        self._end()
         self.disk.crash(self._entropy, self._trace)
+
+    def _end(self) -> None:
+        self.machine = None
+        if self.resident is not None:
+            self.resident.ended()
 
     def wipe(self) -> None:
         """Lose the data folder; the node returns under its id with a new directory id."""
         self._trace.count_fault("folder lost")
         self._wipes += 1
-        self.machine = None
+        self._end()
         self.key = ReplicaKey(self.key.node_id, DirectoryId("abcdefghij"[self._wipes % 10] * (1 + self._wipes // 10)))
         self.disk = ReplicaDisk(Stored())
 
@@ -124,12 +147,13 @@ class SimulatedReplica:
     # Events
 
     def receive(self, message: Message) -> None:
-        self._later_if_paused(partial(self._step_if, self.boots, Received(message=message)))
+        self.when_running(partial(self._step_if, self.boots, Received(message=message)))
 
     def submit(self, event: Event) -> None:
-        self._later_if_paused(partial(self._step_if, self.boots, event))
+        self.when_running(partial(self._step_if, self.boots, event))
 
-    def _later_if_paused(self, action: Callable[[], None]) -> None:
+    def when_running(self, action: Callable[[], None]) -> None:
+        """Run an action of the process, after its pause if it is paused."""
         wait_ms = self._paused_until_ms - self._agenda.now_ms
         if wait_ms > 0:
             self._agenda.add(wait_ms, action)
@@ -144,7 +168,7 @@ class SimulatedReplica:
             self._trace.record(f"{self._agenda.now_ms:.1f} {message_text(event.message)}")
         else:
             self._trace.record(f"{self._agenda.now_ms:.1f} {self.key} {type(event).__name__}")
-        effects = self.machine.step(event, self._local_ms())
+        effects = self.machine.step(event, self.local_ms())
         self._carry_out(effects)
         self._set_alarm()
 
@@ -162,7 +186,7 @@ class SimulatedReplica:
             self._agenda.add(self._paused_until_ms - self._agenda.now_ms, partial(self._ring, boot, alarm_ms))
             return
         self._alarm_ms = float("inf")
-        if self.machine.next_deadline_ms() <= self._local_ms():
+        if self.machine.next_deadline_ms() <= self.local_ms():
             self._step_if(boot, DeadlinePassed())
         else:
             self._set_alarm()
@@ -185,13 +209,15 @@ class SimulatedReplica:
             self._apply(entry)
         for outcome in effects.outcomes:
             self.on_outcome(outcome)
+        if self.resident is not None:
+            self.resident.settled()
 
     def _send(self, message: Message) -> None:
         self._observer.sent(self, message)
         self._transmit(message)
 
     def _sync(self, boot: int, number: int) -> None:
-        self._later_if_paused(partial(self._synced, boot, number))
+        self.when_running(partial(self._synced, boot, number))
 
     def _synced(self, boot: int, number: int) -> None:
         if self.machine is None or boot != self.boots:
@@ -209,11 +235,15 @@ class SimulatedReplica:
         self._trace.count_fault("snapshot installed")
         self.applied = _decoded(self.disk.staged_content())
         self._observer.restored(self, effects.restore)
+        if self.resident is not None:
+            self.resident.restored(effects.restore)
 
     def _apply(self, entry: LogEntry) -> None:
         if entry.kind is EntryKind.COMMAND:
             self.applied.append(entry.payload)
         self._observer.applied(self, entry)
+        if self.resident is not None:
+            self.resident.applied(entry)
 
     # Snapshots
 
