@@ -357,7 +357,15 @@ class Node:
             self.broker.lifecycle.stop(self._left_cluster)
 
     def _left_cluster(self) -> None:
-        self._has_left = True
+        """Hand over the leadership of the metadata quorum, so that another controller is active at once."""
+
+        def handed_over(_outcome: object) -> None:
+            self._has_left = True
+
+        if self.broker.controller.is_active and len(self.quorum.voters) > 1:
+            self.quorum.transfer_leadership(handed_over)
+        else:
+            self._has_left = True
 
     @property
     def drained(self) -> bool:

@@ -104,6 +104,7 @@ class QuorumReplica(NamedTuple):
     """Entries that the leader has and this replica is not known to have."""
     caught_up_ms: int | None
     """The last time at which it had everything that the leader has, in milliseconds of the epoch; None if unknown."""
+    directory_id: bytes = bytes(16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,6 +62,8 @@ SERVED = (
     ServedApi(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, "consumer_group_describe"),
     ServedApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "list_config_resources"),
     ServedApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "describe_topic_partitions"),
+    ServedApi(ApiKey.ADD_RAFT_VOTER, 0, 1, "add_raft_voter", on_controller=True),
+    ServedApi(ApiKey.REMOVE_RAFT_VOTER, 0, 0, "remove_raft_voter", on_controller=True),
     ServedApi(ApiKey.BEGIN_BATCH_WRITER, 0, 0, "begin_batch_writer"),
     ServedApi(ApiKey.COMMIT_BATCH, 0, 1, "commit_batch"),
     ServedApi(ApiKey.ABORT_BATCH, 0, 0, "abort_batch"),

@@ -71,6 +71,14 @@ class Admin:
         """Describe the metadata quorum: its leader, which is the active controller, its voters and observers."""
         return await self._session.run(brokers.describe_quorum(), self._timeout_ms)
 
+    async def add_voter(self, node_id: int, directory_id: bytes) -> None:
+        """Make an observer of the metadata quorum a voter; it must have caught up."""
+        await self._session.run(brokers.add_voter(node_id, directory_id), self._timeout_ms)
+
+    async def remove_voter(self, node_id: int, directory_id: bytes) -> None:
+        """Remove a voter of the metadata quorum; a controller that runs may be promoted again."""
+        await self._session.run(brokers.remove_voter(node_id, directory_id), self._timeout_ms)
+
     async def unregister_broker(self, node_id: int) -> None:
         """Remove a broker that is gone for good; one that runs would register again and is refused."""
         await self._session.run(brokers.unregister_broker(node_id), self._timeout_ms)

@@ -50,6 +50,14 @@ class Admin(BlockingClient):
         """Describe the metadata quorum: its leader, which is the active controller, its voters and observers."""
         return self._session.run(brokers.describe_quorum(), self._timeout_ms)
 
+    def add_voter(self, node_id: int, directory_id: bytes) -> None:
+        """Make an observer of the metadata quorum a voter; it must have caught up."""
+        self._session.run(brokers.add_voter(node_id, directory_id), self._timeout_ms)
+
+    def remove_voter(self, node_id: int, directory_id: bytes) -> None:
+        """Remove a voter of the metadata quorum; a controller that runs may be promoted again."""
+        self._session.run(brokers.remove_voter(node_id, directory_id), self._timeout_ms)
+
     def unregister_broker(self, node_id: int) -> None:
         """Remove a broker that is gone for good; one that runs would register again and is refused."""
         self._session.run(brokers.unregister_broker(node_id), self._timeout_ms)

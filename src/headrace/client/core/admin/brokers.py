@@ -15,10 +15,12 @@ from headrace.client.types import (
     ReplicaSize,
 )
 from headrace.model.errors import error_code
+from headrace.wire.messages import add_raft_voter as add_raft_voter_api
 from headrace.wire.messages import create_invitation as create_invitation_api
 from headrace.wire.messages import describe_cluster as describe_cluster_api
 from headrace.wire.messages import describe_log_dirs as describe_log_dirs_api
 from headrace.wire.messages import describe_quorum as describe_quorum_api
+from headrace.wire.messages import remove_raft_voter as remove_raft_voter_api
 from headrace.wire.messages import unregister_broker as unregister_broker_api
 from headrace.wire.messages import update_features as update_features_api
 
@@ -28,6 +30,7 @@ FENCED_BROKERS_VERSION = 2
 UPGRADE_TYPES_VERSION = 1
 """The first version of UpdateFeatures that has upgrade types."""
 UPGRADE, SAFE_DOWNGRADE = 1, 2
+VOTER_TIMEOUT_MS = 30_000
 
 
 def describe_cluster(cluster: Cluster, *, include_fenced: bool = False) -> Operation[ClusterDescription]:
@@ -92,6 +95,7 @@ def _quorum_replicas(
             replica.log_end_offset,
             max(end - max(replica.log_end_offset, 0), 0),
             replica.last_caught_up_timestamp if replica.last_caught_up_timestamp >= 0 else None,
+            replica.replica_directory_id,
         )
         for replica in replicas
     )
@@ -124,6 +128,26 @@ def update_features(
     response = yield from ask(update_features_api, request, min_version=UPGRADE_TYPES_VERSION)
     if response.error_code:
         raise BrokerError(response.error_code, response.error_message or "the features could not be changed")
+
+
+def add_voter(node_id: int, directory_id: bytes) -> Operation[None]:
+    """Make an observer of the metadata quorum a voter."""
+    request = add_raft_voter_api.AddRaftVoterRequest(
+        cluster_id=None, timeout_ms=VOTER_TIMEOUT_MS, voter_id=node_id, voter_directory_id=directory_id
+    )
+    response = yield from ask(add_raft_voter_api, request)
+    if response.error_code:
+        raise BrokerError(response.error_code, response.error_message or f"node {node_id} could not become a voter")
+
+
+def remove_voter(node_id: int, directory_id: bytes) -> Operation[None]:
+    """Make a voter of the metadata quorum an observer, or forget one that is gone."""
+    request = remove_raft_voter_api.RemoveRaftVoterRequest(
+        cluster_id=None, voter_id=node_id, voter_directory_id=directory_id
+    )
+    response = yield from ask(remove_raft_voter_api, request)
+    if response.error_code:
+        raise BrokerError(response.error_code, response.error_message or f"voter {node_id} could not be removed")
 
 
 def create_invitation(lifetime_ms: int) -> Operation[ClusterInvitation]:

@@ -1,0 +1,19 @@
+"""RemoveRaftVoter (81): makes a voter of the metadata quorum an observer, or forgets one that is gone."""
+
+from functools import partial
+
+from headrace.broker.api.context import Parked, RequestContext
+from headrace.broker.api.support.voter_changes import park_until_changed, refusal_of, voter_key
+from headrace.model.errors import ErrorCode
+from headrace.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+
+
+def handle(request: RemoveRaftVoterRequest, ctx: RequestContext) -> RemoveRaftVoterResponse | Parked:
+    def answer(code: ErrorCode, message: str | None) -> RemoveRaftVoterResponse:
+        return RemoveRaftVoterResponse(throttle_time_ms=ctx.throttle_time_ms, error_code=code, error_message=message)
+
+    refusal = refusal_of(ctx, request.cluster_id)
+    if refusal is not None:
+        return answer(*refusal)
+    voter = voter_key(request.voter_id, request.voter_directory_id)
+    return park_until_changed(ctx, partial(ctx.controller.quorum.remove_voter, voter), answer)
