@@ -15,7 +15,7 @@ from statistics import median
 from headrace.bench.brokers import HeadraceBroker
 from headrace.bench.errors import RunRejected
 from headrace.bench.figures import Round
-from headrace.bench.links import Link
+from headrace.bench.links import BenchConnection
 from headrace.bench.loads import ProduceLoad
 from headrace.bench.machine import bench_folder
 from headrace.bench.produce import ProduceRounds
@@ -43,7 +43,7 @@ def large_commit() -> offset_commit.OffsetCommitRequest:
 
 def commit_forever(address: str, commits: "Synchronized[int]") -> None:
     request = large_commit()
-    with Link(address) as link:
+    with BenchConnection(address) as link:
         while True:
             response = link.call(offset_commit, request, COMMIT_VERSION)
             errors = {partition.error_code for topic in response.topics for partition in topic.partitions}

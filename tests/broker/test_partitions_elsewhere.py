@@ -1,5 +1,7 @@
 """A broker of a cluster opens the partitions that it holds, and tells clients where the others are."""
 
+from typing import Any
+
 import pytest
 
 from headrace.broker.cluster.controller_host import ControllerHost
@@ -166,7 +168,7 @@ def hint(response, answer):
     return leader.leader_id, leader.leader_epoch, addresses
 
 
-NO_HINT = (-1, -1, [])
+NO_HINT: tuple[int, int, list[Any]] = (-1, -1, [])
 OTHER_ADDRESS = (OTHER, OTHER_HOST, OTHER_PORT, "b")
 
 

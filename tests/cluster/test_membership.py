@@ -1,5 +1,7 @@
 """Members of a cluster at the active controller: registrations and heartbeats of peers, sessions, and their ends."""
 
+from typing import Any
+
 import pytest
 
 from headrace.broker.cluster.registration_messages import heartbeat_request, registration_request
@@ -31,7 +33,7 @@ class Pair:
         return self.controller.image
 
     def ask(self, api_key, version, request):
-        answers = []
+        answers: list[Any] = []
         self.two.links.send(NodeId(1), api_key, version, request, timeout_ms=5_000, then=answers.append)
         self.peers.run_until(lambda: answers)
         (answer,) = answers

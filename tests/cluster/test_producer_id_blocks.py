@@ -1,6 +1,7 @@
 """Blocks of producer ids for a broker that is not the active controller; the test plays the controller."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ class Controller:
 
     def allocate_producer_ids(self, node_id):
         assert node_id == HERE
-        proposal = Proposal()
+        proposal: Proposal[Any] = Proposal()
         proposal.complete(BLOCK)
         return proposal
 

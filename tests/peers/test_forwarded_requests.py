@@ -1,5 +1,7 @@
 """Requests for the controller work at any broker: forwarded with their client, answered when the change is visible."""
 
+from typing import Any
+
 import pytest
 
 from headrace.broker.api import create_topics
@@ -41,7 +43,7 @@ class Follower:
             then()
 
     def create_topics(self, topics, *, validate_only=False):
-        proposal = Proposal()
+        proposal: Proposal[Any] = Proposal()
         proposal.complete(ProposalFailed(ErrorCode.NOT_CONTROLLER, "this node is not the active controller"))
         return proposal
 
@@ -159,18 +161,18 @@ def test_a_request_follows_the_controller_to_another_node(world, one, two):
     assert client.answer(ApiKey.CREATE_TOPICS, 7)[1].topics[0].error_code == 0
 
 
-def test_a_controller_that_loses_its_term_over_a_request_is_not_the_end_of_it(world, one, two):
+def test_a_controller_that_loses_its_term_over_a_request_is_not_the_end_of_it(world, one, two, monkeypatch):
     """The proposal fails in the middle, with NOT_CONTROLLER for its topics; the broker sends the request again."""
     own = one.node.broker.controller
     losing = Follower(own, leader=1)
     losing.is_active, losing.term = True, own.term - 1
-    proposals = []
+    proposals: list[Any] = []
 
     def create_topics(topics, *, validate_only=False):
         proposals.append(Proposal())
         return proposals[-1]
 
-    losing.create_topics = create_topics
+    monkeypatch.setattr(losing, "create_topics", create_topics)
     one.node.broker.controller = losing
     client = client_of(world, two)
     client.send(ApiKey.CREATE_TOPICS, 7, creation("orders"))

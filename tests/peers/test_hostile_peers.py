@@ -1,7 +1,9 @@
 """A node that calls an address where something else answers: it closes the connection, says why, and goes on."""
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -29,7 +31,7 @@ class Impostor:
         )
         self.key = key
         self.accepted = 0
-        self.answer = lambda number, request: None
+        self.answer: Callable[[int, bytes], bytes] = lambda number, request: b""
         """Called with each request after the handshake; returns the bytes to send."""
         self.greet = None
         """Called instead of a handshake."""
@@ -81,7 +83,7 @@ class Impostor:
 
 
 def asked(world, node, *, of=9, timeout_ms=3_000):
-    outcomes = []
+    outcomes: list[Any] = []
     node.links.send(of, ApiKey.METADATA, 12, MetadataRequest(topics=()), timeout_ms=timeout_ms, then=outcomes.append)
     world.run_until(lambda: outcomes)
     return outcomes[0]

@@ -1,5 +1,7 @@
 """Links between nodes: requests and Raft messages arrive, broken links come back, and failures are reported at once."""
 
+from typing import Any
+
 import pytest
 
 from headrace.broker.peers.events import PeerConnected, PeerLost, PeerRefused
@@ -20,7 +22,7 @@ def world():
 
 def ask(world, source, to, *, timeout_ms=10_000, count=1):
     """Send requests, and return their outcomes once all have one."""
-    outcomes = []
+    outcomes: list[Any] = []
     for _ in range(count):
         source.links.send(
             to.node_id, ApiKey.METADATA, 12, MetadataRequest(topics=()), timeout_ms=timeout_ms, then=outcomes.append
@@ -77,7 +79,7 @@ def test_raft_messages_are_dropped_above_the_limit(world):
 def test_requests_above_the_limit_fail_at_once(world):
     one, two = world.pair()
     world.cut(one, two)
-    outcomes = []
+    outcomes: list[Any] = []
     for _ in range(PEER_REQUESTS_MAX + 1):
         two.links.send(
             one.node_id, ApiKey.API_VERSIONS, 0, ApiVersionsRequest(), timeout_ms=60_000, then=outcomes.append
@@ -91,7 +93,7 @@ def test_requests_above_the_limit_fail_at_once(world):
 
 def test_an_unknown_node_fails(world):
     one = world.node(1)
-    outcomes = []
+    outcomes: list[Any] = []
     one.links.send(9, ApiKey.METADATA, 12, MetadataRequest(topics=()), timeout_ms=1_000, then=outcomes.append)
     world.run_until(lambda: outcomes)
     assert "address of node 9 is not known" in outcomes[0].message
@@ -167,7 +169,7 @@ def test_every_request_has_one_outcome_on_bad_links(seed):
     one, two = world.pair()
     for link in (world.link(one, two), world.link(two, one)):
         link.delay_ms_max, link.lost_one_in, link.reset_one_in = 20, 10, 20
-    outcomes = []
+    outcomes: list[Any] = []
     for number in range(300):
         two.links.send(
             one.node_id,
@@ -189,7 +191,7 @@ def test_a_name_that_does_not_resolve_never_delays_a_turn(world):
     two = world.node(2, peers=[7])
     two.machine.spawner.hold(name_contains="resolve_name")
     world.pass_time(12_000)
-    outcomes = []
+    outcomes: list[Any] = []
     two.links.send(7, ApiKey.METADATA, 12, MetadataRequest(topics=()), timeout_ms=100, then=outcomes.append)
     world.run_until(lambda: outcomes)
     assert isinstance(outcomes[0], PeerFailure)

@@ -1,5 +1,7 @@
 """Links between nodes on real sockets: found by name, reset and refused when a process ends, and back when it is."""
 
+from typing import Any
+
 import pytest
 
 from headrace.broker.node import Node
@@ -75,7 +77,7 @@ def test_a_process_that_ends_is_reset_then_refused_and_found_again(nodes):
     nodes.start(1)
     two = nodes.start(2, peers=[1])
     nodes.run_until(lambda: two.broker.peers.connected())
-    outcomes = []
+    outcomes: list[Any] = []
     request = MetadataRequest(topics=())
     two.broker.peers.send(NodeId(1), ApiKey.METADATA, 12, request, timeout_ms=10_000, then=outcomes.append)
     nodes.run_until(lambda: outcomes)
@@ -94,7 +96,7 @@ def test_a_process_that_ends_is_reset_then_refused_and_found_again(nodes):
 
 def test_a_link_carries_large_messages_in_both_directions(nodes):
     one, two = nodes.start(1), nodes.start(2, peers=[1])
-    received = {1: [], 2: []}
+    received: dict[int, list[Any]] = {1: [], 2: []}
     one.broker.deliver_raft = lambda source, message: received[1].append((source, message))
     two.broker.deliver_raft = lambda source, message: received[2].append((source, message))
     nodes.run_until(lambda: two.broker.peers.connected())

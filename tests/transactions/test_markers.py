@@ -1,6 +1,7 @@
 """Markers to leaders on other brokers: sent to the leader of now, and written only when that leader says so."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ class Harness:
         self.timers = Timers(clock)
         self.image = MetadataImage()
         self.peers = FakePeers()
-        self.errors_logged = []
+        self.errors_logged: list[Any] = []
         services = SimpleNamespace(image=self.image, node_id=HERE, peers=self.peers, clock=clock, partitions=None)
         logger = SimpleNamespace(error=lambda event, **fields: self.errors_logged.append(fields["error"]))
         self.sender = MarkerSender(services, SimpleNamespace(timers=self.timers, logger=logger))

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from headrace.bench.errors import BenchError
-from headrace.bench.links import CLIENT_ID, Link
+from headrace.bench.links import CLIENT_ID, BenchConnection
 from headrace.bench.orders import SECONDS, closing_value, orders
 from headrace.wire.frames import read_response_header, request_frame
 from headrace.wire.messages import produce
@@ -90,7 +90,7 @@ class PacedSender:
 
     def _send(self) -> None:
         try:
-            with Link(self._address) as link:
+            with BenchConnection(self._address) as link:
                 began = time.monotonic()
                 totals = [0] * len(self._ends)
                 for number, tick in enumerate(self._ticks):
