@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -28,8 +27,6 @@ LINTED = ("src", "tests", "tools", "examples", "compat")
 CHECKED_LOOSELY = LINTED[1:]
 CACHES = (".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache")
 LITTER = (".venv", ".compat", *CACHES, "dist", "build")
-UNIT_TESTS = "not process and not spark and not slow"
-MODULE_MARK = re.compile(r"^pytestmark = (\[[^\]]*)?pytest\.mark\.(process|spark|slow)", re.MULTILINE)
 COMPILE = (
     *("uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header", "--no-annotate"),
     *("--no-emit-index-url", "--python-version", "3.11", "pyproject.toml"),
@@ -131,13 +128,7 @@ def keep_spark_classes() -> None:
 def quick(arguments: Sequence[str]) -> int:
     """Run the unit tests: those without processes, real clients, real time or Spark that are not marked slow."""
     environment(requirements="dev")
-    ignored = (f"--ignore={module}" for module in modules_without_unit_tests())
-    return run(PYTHON, "-m", "tools.test_run", "-m", UNIT_TESTS, *ignored, *arguments)
-
-
-def modules_without_unit_tests() -> list[Path]:
-    """Return the test modules that are marked as a whole, so that they need not be imported to be left out."""
-    return [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if MODULE_MARK.search(path.read_text())]
+    return run(PYTHON, "-m", "tools.test_run", "--unit", *arguments)
 
 
 def check(arguments: Sequence[str]) -> int:

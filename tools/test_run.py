@@ -11,6 +11,7 @@ import json
 import os
 import random
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FLAKY_PAGE = ROOT / "tests" / "flaky.md"
 SEED_MAX = 2**32 - 1
-WORKERS = 2
+WORKERS = 3
+"""One more than the cores of the smallest machine: tests of processes and of Spark wait for a part of their time."""
+UNIT_WORKERS = 2
+"""Unit tests wait for nothing, and another worker would have to collect them too."""
 SCHEDULER = ("--dist=loadfile", "-p", "tools.module_scheduler")
 RERUN_TESTS_MAX = 5
 RERUN_SECONDS_MAX = 1200
@@ -30,6 +34,10 @@ CORES_ARE_BUSY = (False, True, False)
 """A failed test runs again once for each of these, alone."""
 TESTS_FAILED = 1
 """pytest's status when tests failed; any other one means that the run itself went wrong."""
+
+UNIT = "--unit"
+UNIT_TESTS = "not process and not spark and not slow"
+MODULE_MARK = re.compile(r"^pytestmark = (\[[^\]]*)?pytest\.mark\.(process|spark|slow)", re.MULTILINE)
 
 EXCUSABLE_MARKERS = {"process", "spark"}
 NEVER_EXCUSED_MARKERS = {"hypothesis"}
@@ -150,12 +158,23 @@ def print_flaky_tests() -> None:
         print(f"known to be flaky since {entry.seen}: {entry.test}; {entry.cause}; plan: {entry.plan}", flush=True)
 
 
-def main(arguments: Sequence[str]) -> int:
+def unit_test_arguments() -> list[str]:
+    """Return the arguments that choose the unit tests; a module that is marked as a whole is not even imported."""
+    modules = (path for path in sorted((ROOT / "tests").rglob("test_*.py")) if MODULE_MARK.search(path.read_text()))
+    return ["-m", UNIT_TESTS, *(f"--ignore={module}" for module in modules)]
+
+
+def main(words: Sequence[str]) -> int:
+    """Run the tests that the words name to pytest, or all of them; only unit tests if the first word is `--unit`."""
+    is_unit = list(words[:1]) == [UNIT]
+    arguments = words[1:] if is_unit else words
+    workers = UNIT_WORKERS if is_unit else WORKERS
     seed = f"--randomly-seed={random.randint(0, SEED_MAX)}"  # the order of tests is no secret
     print_flaky_tests()
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "failures.json"
-        order = (f"--numprocesses={WORKERS}", *SCHEDULER, seed, *arguments)
+        chosen = unit_test_arguments() if is_unit else []
+        order = (f"--numprocesses={workers}", *SCHEDULER, seed, *chosen, *arguments)
         command = pytest_command(*order, f"--failure-record={record}")
         status = subprocess.run(command, cwd=ROOT, env=environment()).returncode
         failures = read_failures(record)
@@ -166,7 +185,8 @@ def main(arguments: Sequence[str]) -> int:
         else:
             print(f"no test runs again: {refusal}")
     if status != 0:
-        print(f'the same order again: make test ARGS="{" ".join((seed, *arguments))}"')
+        again = shlex.join((seed, *arguments)).replace('"', r"\"")
+        print(f'the same order again: make {"quick" if is_unit else "test"} ARGS="{again}"')
     return status
 
 

@@ -195,6 +195,7 @@ def test_the_feature_can_be_off(broker, driver):
 BATCHES = 300
 
 
+@pytest.mark.slow
 def test_many_batches_leave_little_behind(broker, driver):
     """The ids of the pool are all that a partition ever sees. Whole batches of 5,000 are in test_batch_commits.py."""
     tasks = [BatchClient(broker) for _ in range(3)]

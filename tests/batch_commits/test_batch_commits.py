@@ -283,6 +283,7 @@ class BareMachine:
         return result
 
 
+@pytest.mark.slow
 def test_five_thousand_batches_leave_no_more_than_ten():
     """Three tasks, one of them speculative, and the markers of one batch written while the next one is."""
     bare = BareMachine()

@@ -4,6 +4,7 @@ After each step the log tells the live state (the harness checks it). A batch is
 that the commit named, no identity is in two hands, and nothing of a run that was fenced is ever committed.
 """
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -169,4 +170,4 @@ class BatchMachine(RuleBasedStateMachine):
 
 
 BatchMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
-TestBatchMachine = BatchMachine.TestCase
+TestBatchMachine = pytest.mark.slow(BatchMachine.TestCase)

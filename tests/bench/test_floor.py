@@ -11,6 +11,7 @@ from headrace.bench.replay import ReplayClient
 from tools.bench.floor import AppendFloorRounds, GiveFloorRounds, SyncRounds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [replace(SINGLE, bytes_max=20_000), replace(LARGE, bytes_max=8_000_000)])
 def test_the_bare_loop_appends_what_it_is_sent(tmp_path: Path, any_client: ReplayClient, load: ProduceLoad) -> None:
     found = AppendFloorRounds(tmp_path, any_client, load)()

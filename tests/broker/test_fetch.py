@@ -254,6 +254,7 @@ def running_fetches():
     return {id(each): each for each in gc.get_objects() if type(each) is RunningFetch}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["close", "reset", "finish"])
 def test_a_consumer_that_leaves_takes_its_parked_fetch_with_it(broker, end):
     reader, writer = broker.client(), broker.client()
@@ -270,6 +271,7 @@ def test_a_consumer_that_leaves_takes_its_parked_fetch_with_it(broker, end):
     assert writer.produce_error("other") == 0
 
 
+@pytest.mark.slow
 def test_fetches_that_were_woken_are_not_kept_until_their_deadline():
     broker = VirtualBroker().with_topic("t")
     reader, writer = broker.client(), broker.client()

@@ -254,6 +254,7 @@ def readable_sizes(broker, log, offset):
     return sizes
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(wishes=st.lists(WISHES, min_size=1, max_size=3), slice_partitions=st.sampled_from([1, 2, 100]))
 def test_no_fetch_waits_for_what_is_there(wishes, slice_partitions):

@@ -242,6 +242,7 @@ def test_session_ids_are_positive_and_not_taken_twice():
     assert sessions.create(by_id=False) is None
 
 
+@pytest.mark.slow
 def test_a_session_of_too_many_partitions_is_not_kept():
     broker = VirtualBroker().with_topic("t")
     client = broker.client()

@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import pytest
+
 from headrace.broker.partitions.log_opener import PARTITIONS_PER_TURN
 from headrace.core.controller.delta import apply_with_delta
 from headrace.core.controller.records import ConfigRecord, ResourceKind
@@ -59,6 +61,7 @@ def test_a_config_that_changes_while_partitions_come_counts_for_all_of_them():
     assert {partition.config.message_bytes_max for partition in table.by_name[b"many"].replicas.values()} == {5000}
 
 
+@pytest.mark.slow
 def test_many_topics_come_and_go_in_slices_as_well():
     """A thousand deleted at once once took one call inside another for each, which no stack holds."""
     broker = VirtualBroker(settings={"log.segment.delete.delay.ms": "0"})

@@ -366,6 +366,7 @@ def test_a_long_request_is_read_over_several_turns_and_refused_where_it_breaks()
     assert broker.metrics.handler_failures == 0
 
 
+@pytest.mark.slow
 def test_a_request_for_thousands_of_topics_is_decided_quickly_enough_to_serve_others():
     broker = VirtualBroker()
     client, other = broker.client(), broker.client()

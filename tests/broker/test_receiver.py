@@ -111,6 +111,7 @@ def test_many_frames_in_one_read_and_a_rest():
     assert receiving.contents(sender) == whole * 2
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from([8, 9, 300, 5000, LARGE_FRAME_BYTES, LARGE_FRAME_BYTES + 1, 700_000]), max_size=12),
     st.lists(st.sampled_from([1, 3, 17, 4096, 100_000, 262_144]), min_size=1, max_size=8),

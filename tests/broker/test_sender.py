@@ -152,6 +152,7 @@ def test_no_more_than_the_limit_is_sent_of_files_large_or_small():
     assert len(sizes) >= 7
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.one_of(

@@ -57,6 +57,7 @@ def rows_of(batch: FetchedBatch) -> list[dict]:
     return [{**row, "timestamp": time} for row, time in zip(table.to_pylist(), times, strict=True)]
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(records, st.integers(1, 30), st.integers(0, 5), st.sampled_from([Compression.NONE, Compression.LZ4]))
 def test_tables_have_what_the_records_have(new, repeats, begin, compression) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ steps = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(steps, max_size=30))
 def test_the_broker_reads_exactly_what_is_wanted(
     script: list[tuple[dict[TopicPartition, tuple[int, int]], int, str]],

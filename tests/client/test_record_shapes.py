@@ -58,6 +58,7 @@ def test_the_columns_are_those_of_the_records(described: list) -> None:
         assert keys_of(shown, len(found)) in (expected.keys, None)
 
 
+@pytest.mark.slow
 def test_long_runs_over_the_widths_of_numbers() -> None:
     fields, plain, found = opened([NewRecord(1_000 + n * 3, b"k", b"%06d" % n, (("h", b"x"),)) for n in range(20_000)])
     columns = learned(fields, plain, runs_max=12)

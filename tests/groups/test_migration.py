@@ -505,5 +505,5 @@ class Migration(RuleBasedStateMachine):
             assert sorted(parts) == ALL, (self.harness.reads(), classic, consumers)
 
 
-TestMigration = Migration.TestCase
+TestMigration = pytest.mark.slow(Migration.TestCase)
 TestMigration.settings = settings(max_examples=60, stateful_step_count=30)

@@ -140,6 +140,7 @@ def test_so_does_a_short_one_of_a_later_turn(broker, monkeypatch):
     assert broker.metrics.handler_failures == failures + 1
 
 
+@pytest.mark.slow
 def test_a_large_group_is_assigned_step_by_step(monkeypatch):
     """Joins do not assign: one after another they would cost the square of their number."""
     broker = group_broker(settings={"offsets.topic.num.partitions": "1"})

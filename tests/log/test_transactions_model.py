@@ -1,5 +1,6 @@
 """Transactions in the log against a plain list, with kills, power cuts, full disks, truncation and damaged indexes."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -199,4 +200,4 @@ class TransactionsMachine(RuleBasedStateMachine):
 
 
 TransactionsMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=25)
-TestTransactions = TransactionsMachine.TestCase
+TestTransactions = pytest.mark.slow(TransactionsMachine.TestCase)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -166,5 +167,5 @@ def assert_possible(model, survived):
         assert sector in possible
 
 
-TestDiskAgainstModel = DiskAgainstModel.TestCase
+TestDiskAgainstModel = pytest.mark.slow(DiskAgainstModel.TestCase)
 TestDiskAgainstModel.settings = settings(max_examples=60, stateful_step_count=30)

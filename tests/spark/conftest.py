@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headrace.testing.embedded import EmbeddedBroker
-from tests.spark.sessions import running_session
+from tests.spark.sessions import FAST_START, FEW_ROWS, running_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FAST_START = "-XX:TieredStopAtLevel=1"
-"""Tests end before Java's optimizing compiler and its parallel collector pay off. A start takes 8.6 s of processor time
-with these options, 9.2 s with the first alone, and 4.2 s with the classes that `make test` keeps in `.venv/cache`."""
 for name in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
     os.environ.setdefault(name, FAST_START)
 TEST_SECONDS_MAX = 600
@@ -32,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """Other settings than these need a process of their own."""
-    conf = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
+    conf = {**FEW_ROWS, "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
     with running_session("headrace-tests", tmp_path_factory.mktemp("spark"), conf) as started:
         yield started
 

@@ -84,6 +84,7 @@ def test_a_key_of_a_later_release_is_passed_over():
     assert TransactionRecords().decode(b"\0\1\0\1t", b"whatever") is None
 
 
+@pytest.mark.slow
 def test_an_unused_id_is_forgotten_an_open_transaction_never():
     harness = Harness(timeout_ms_max=2**31 - 1)
     harness.init("a")
@@ -97,6 +98,7 @@ def test_an_unused_id_is_forgotten_an_open_transaction_never():
     assert harness.init("a").error is ErrorCode.NONE
 
 
+@pytest.mark.slow
 def test_use_keeps_an_id():
     harness = Harness()
     harness.init("a")

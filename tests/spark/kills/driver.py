@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headrace.spark.class_archive import with_archive
 from tests.spark.kills.failing_source import POINTS_OPTION, FailingSource
 from tests.spark.kills.points import PAUSE, SHUFFLE, Points
+from tests.spark.sessions import FEW_ROWS
 
 STAGE_RETRY = "stage retry"
 SPECULATION = "speculation"
@@ -21,22 +22,26 @@ STAGES_MAX = 200
 TASKS_MAX = 100
 
 
-def has_retried_a_stage(spark: SparkSession) -> bool:
+def has_retried_a_stage(spark: SparkSession, stages: Iterable[int]) -> bool:
     tracker = spark.sparkContext.statusTracker()
-    stages = (tracker.getStageInfo(number) for number in range(STAGES_MAX))
-    return any(stage is not None and stage.currentAttemptId > 0 for stage in stages)
+    found = (tracker.getStageInfo(number) for number in stages)
+    return any(stage is not None and stage.currentAttemptId > 0 for stage in found)
 
 
-def has_speculated(spark: SparkSession) -> bool:
+def has_speculated(spark: SparkSession, stages: Iterable[int]) -> bool:
     store = spark.sparkContext._jsc.sc().statusStore()
-    every = (store.taskList(number, 0, TASKS_MAX) for number in range(STAGES_MAX))
+    every = (store.taskList(number, 0, TASKS_MAX) for number in stages)
     return any(tasks.apply(index).speculative() for tasks in every for index in range(tasks.size()))
 
 
-def note(spark: SparkSession, points: Points, what: str, has_happened: Callable[[SparkSession], bool]) -> None:
-    """Tell when Spark does what its tasks cannot see."""
+HasHappened = Callable[[SparkSession, Iterable[int]], bool]
+
+
+def note(spark: SparkSession, points: Points, what: str, has_happened: HasHappened) -> None:
+    """Note when Spark does what its tasks cannot see. Only running stages are looked at: each is a call of Java."""
+    tracker = spark.sparkContext.statusTracker()
     while not points.has_seen(what):
-        if has_happened(spark):
+        if has_happened(spark, tracker.getActiveStageIds()):
             points.note(what)
         time.sleep(LOOK_S)
 
@@ -62,6 +67,7 @@ def main(settings: dict[str, str]) -> None:
         "spark.driver.memory": "512m",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        **FEW_ROWS,
         **json.loads(settings.get("conf", "{}")),
     }
     for name, value in with_archive(conf, Path(os.environ["JAVA_HOME"])).items():
@@ -99,7 +105,7 @@ def main(settings: dict[str, str]) -> None:
     )
     query.awaitTermination()
     for what, has_happened in watched:
-        if has_happened(spark):
+        if has_happened(spark, range(STAGES_MAX)):
             points.note(what)
     spark.stop()
 

@@ -9,6 +9,7 @@ from headrace.spark import standalone
 from tests.spark.kills.campaign import DRIVER_S_MAX, ROOT, Run, rows_of
 from tests.spark.kills.driver import SPECULATION
 from tests.spark.kills.points import PAUSE, Plan
+from tests.spark.sessions import FAST_START
 
 pytestmark = [
     pytest.mark.record_integrity,
@@ -17,6 +18,7 @@ pytestmark = [
 ]
 
 SETTINGS = {
+    "spark.executor.extraJavaOptions": FAST_START,
     "spark.executor.memory": "512m",
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",

@@ -97,6 +97,7 @@ def build_all(lists: list[list[NewRecord]], codecs: list[int], first_offset: int
     return data
 
 
+@pytest.mark.slow
 @given(
     lists=st.lists(record_lists | equal_records, min_size=1, max_size=5),
     codecs=st.lists(st.sampled_from(list(Compression)), min_size=5, max_size=5) | st.just([0] * 5),

@@ -73,6 +73,7 @@ def test_aiokafka_reads_ours(codec: Compression, new: list[NewRecord]) -> None:
     assert as_tuples(batch) == expected(new, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", WITHOUT_LIBRARIES)
 @given(new=new_records)
 def test_kafka_python_reads_ours(codec: Compression, new: list[NewRecord]) -> None:

@@ -59,6 +59,7 @@ def test_what_is_built_is_sound(made: list[NewRecord]) -> None:
     assert both(batch[header.HEADER_SIZE :], len(made), header.HEADER.unpack_from(batch)[header.BASE_TIMESTAMP])
 
 
+@pytest.mark.slow
 @given(
     made=st.lists(new_records, min_size=1, max_size=6),
     changes=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=3),
