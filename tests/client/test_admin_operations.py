@@ -123,6 +123,17 @@ def test_a_controller_that_is_never_found_is_an_answer_too() -> None:
     assert script.run(operation) == {"t": Outcome(ErrorCode.NOT_CONTROLLER)}
 
 
+def test_any_broker_is_asked_when_the_controller_cannot_be_reached() -> None:
+    script = Script(described(controller=2), BrokerUnreachable("refused"), created(0))
+    operation = topics.create_topics(Cluster(), [NewTopic("t")], validate_only=False, timeout_ms=7)
+    assert script.run(operation) == {"t": Outcome(ErrorCode.NONE)}
+    assert script.targets == [ANY_BROKER, 2, ANY_BROKER]
+    script = Script(described(controller=2), BrokerUnreachable("refused"), BrokerUnreachable("refused too"))
+    operation = topics.create_topics(Cluster(), [NewTopic("t")], validate_only=False, timeout_ms=7)
+    with pytest.raises(BrokerUnreachable, match="refused too"):
+        script.run(operation)
+
+
 def test_without_a_known_controller_any_broker_is_asked() -> None:
     script = Script(described(controller=9), created(0))
     script.run(topics.create_topics(Cluster(), [NewTopic("t")], validate_only=False, timeout_ms=7))

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from headrace.client.core.calls import ANY_BROKER, ApiCodec, Call, Operation, Pause, ask
 from headrace.client.core.cluster import Cluster, fetch_metadata
-from headrace.client.errors import ClientError
+from headrace.client.errors import BrokerUnreachable, ClientError
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
 
@@ -38,13 +38,24 @@ def ask_controller(
     codes: Callable[[Response], Iterable[int]],
     min_version: int = 0,
 ) -> Operation[Response]:
-    """Return the controller's response; looks the controller up again when the broker is not the controller."""
+    """Return the controller's response; looks the controller up again when the broker is not the controller.
+
+    When the controller cannot be reached, any broker gets the request: it forwards it to the next controller.
+    """
     attempt = 1
+    is_lost = False
     while True:
-        if cluster.controller_id not in cluster.brokers:
+        if cluster.controller_id not in cluster.brokers and not is_lost:
             cluster.learn((yield from fetch_metadata(())))
-        target = cluster.controller_id if cluster.controller_id in cluster.brokers else ANY_BROKER
-        response = yield from ask(api, message, target=target, min_version=min_version)
+        is_known = cluster.controller_id in cluster.brokers and not is_lost
+        target = cluster.controller_id if is_known else ANY_BROKER
+        try:
+            response = yield from ask(api, message, target=target, min_version=min_version)
+        except BrokerUnreachable:
+            if target == ANY_BROKER:
+                raise
+            is_lost, cluster.controller_id = True, ANY_BROKER
+            continue
         if ErrorCode.NOT_CONTROLLER not in codes(response) or attempt == ATTEMPTS_MAX:
             return response
         attempt += 1
