@@ -33,7 +33,7 @@ class Formats(NamedTuple):
 
 def fill(broker: EmbeddedBroker, topic: str, kinds: Sequence[str] = ("plain", "committed", "aborted")) -> None:
     """Records of these kinds, compressed and not, with keys, values and headers that may be missing."""
-    broker.create_topic(topic, partitions=PARTITIONS)
+    broker.create_topic(topic, partitions=PARTITIONS, configs={"retention.ms": "-1"})  # their times are long past
     number = 0
     for round_number in range(ROUNDS):
         kind = kinds[round_number % len(kinds)]
