@@ -19,6 +19,8 @@ from headrace.broker.api import describe_groups, describe_transactions, find_coo
 from headrace.broker.api.registry import INTERNAL, SERVED, ServedApi
 from headrace.broker.produce import record_hold, transaction_hold
 from headrace.cli.main import cli
+from headrace.core.controller.lifecycle import TRANSITIONS as LIFECYCLE_TRANSITIONS
+from headrace.core.controller.lifecycle import LifecycleState
 from headrace.core.groups.states import TRANSITIONS as GROUP_TRANSITIONS
 from headrace.core.groups.states import GroupState
 from headrace.core.peers.handshake import TRANSITIONS as HANDSHAKE_TRANSITIONS
@@ -279,6 +281,17 @@ def handshake_diagram() -> Iterator[str]:
         yield f"    {state.name} --> {following.name}: {event}"
 
 
+def lifecycle_diagram() -> Iterator[str]:
+    yield "stateDiagram-v2"
+    for state in LifecycleState:
+        yield f"    {state.name}: {state.capitalize()}"
+    yield f"    [*] --> {LifecycleState.INITIAL.name}"
+    for (state, event), following in LIFECYCLE_TRANSITIONS.items():
+        yield f"    {state.name} --> {following.name}: {event}"
+    yield f"    {LifecycleState.STOPPED.name} --> [*]"
+    yield f"    {LifecycleState.FAILED.name} --> [*]"
+
+
 def group_diagram() -> Iterator[str]:
     yield "stateDiagram-v2"
     yield f"    [*] --> {GroupState.EMPTY}: the first member or commit names the group"
@@ -348,6 +361,7 @@ DIAGRAMS = (
     Diagram("internals/README.md", "the contracts in pyproject.toml", layers_diagram),
     Diagram("internals/raft.md", "core/raft/roles.py", raft_diagram),
     Diagram("internals/peer-links.md", "core/peers/handshake.py", handshake_diagram),
+    Diagram("internals/membership.md", "core/controller/lifecycle.py", lifecycle_diagram),
     Diagram("internals/transaction.md", "core/transactions/states.py", transaction_diagram),
     Diagram("guide/groups.md", "core/groups/states.py", group_diagram),
 )
