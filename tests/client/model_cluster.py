@@ -143,7 +143,7 @@ class ModelCluster:
 
 
 class Wires:
-    """The connections of one client, by node and lane. `serve` gets a request and a function that takes its answer."""
+    """Connections of one client, by node and channel. `serve` gets a request and a function that takes its answer."""
 
     def __init__(self, serve: Callable[[int, Any, Callable[[Any], None]], None]) -> None:
         self._serve = serve
@@ -154,7 +154,7 @@ class Wires:
     def send(self, pending: PendingCall) -> None:
         call: Call = pending.call
         node = NODES[0] if call.target == ANY_BROKER else call.target
-        self._sent.setdefault((node, call.lane), deque()).append(pending)
+        self._sent.setdefault((node, call.channel), deque()).append(pending)
 
     def is_quiet(self) -> bool:
         return not any(self._sent.values()) and not any(self._answers.values())

@@ -51,8 +51,8 @@ class Call(NamedTuple):
     wait_ms_max: int = 0
     """Time for which the broker may delay the response on purpose, on top of the usual timeout."""
 
-    lane: int = 0
-    """Calls of different lanes use different connections, so that none waits behind a slow response of another lane."""
+    channel: int = 0
+    """Calls of different channels use different connections: none waits behind a slow response of another one."""
 
 
 Reply = Any | ClientError

@@ -53,10 +53,10 @@ PLAINTEXT = Security()
 
 
 class LinkRoute(NamedTuple):
-    """One connection: calls of different lanes to one broker do not wait for each other."""
+    """One connection: calls of different channels to one broker do not wait for each other."""
 
     address: Address
-    lane: int
+    channel: int
 
 
 class Pending(NamedTuple):

@@ -94,7 +94,7 @@ class Links:
     def _route(self, pending: Pending) -> None:
         now_ms = self._clock.monotonic_ms()
         try:
-            route = LinkRoute(self._address_for(pending.call.target, now_ms), pending.call.lane)
+            route = LinkRoute(self._address_for(pending.call.target, now_ms), pending.call.channel)
             link = self._links.get(route) or self._connect(route, now_ms)
             self._enqueue(link, pending)
         except ClientError as error:
@@ -156,7 +156,9 @@ class Links:
         for call in calls:
             broker = self.cluster.brokers.get(call.target)
             link = (
-                self._links.get(LinkRoute(Address(broker.host, broker.port), call.lane)) if broker is not None else None
+                self._links.get(LinkRoute(Address(broker.host, broker.port), call.channel))
+                if broker is not None
+                else None
             )
             if link is None or not link.may_send(now_ms):
                 continue
@@ -320,15 +322,15 @@ class Links:
 
     def _take_over(self, link: Link) -> None:
         """Give the first ready connection the calls for any broker that wait for other connections."""
-        lane = self._by_token[link.transport.token].lane
+        channel = self._by_token[link.transport.token].channel
         for route, other in self._links.items():
-            if route.lane == lane and not other.connection.is_ready:
+            if route.channel == channel and not other.connection.is_ready:
                 link.waiting.extend(other.release_free())
 
-    def _try_next(self, lane: int, silent: Link, now_ms: float) -> None:
+    def _try_next(self, channel: int, silent: Link, now_ms: float) -> None:
         """Offer the calls for any broker to another address; the silent one keeps them if it responds first."""
         silent.patience_ms, silent.was_silent = now_ms + SILENCE_MS, True
-        routes = (LinkRoute(address, lane) for address in self._addresses.usable(now_ms))
+        routes = (LinkRoute(address, channel) for address in self._addresses.usable(now_ms))
         route = next((each for each in routes if each not in self._links), None)
         if route is None:
             return
@@ -362,7 +364,7 @@ class Links:
             else:
                 self._expire_waiting(link, now_ms)
                 if link.is_silent(now_ms):
-                    self._try_next(route.lane, link, now_ms)
+                    self._try_next(route.channel, link, now_ms)
                 if link.waiting and link.may_send(now_ms):
                     self._release(link)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from headrace.client.core.admin.routing import by_topic
 from headrace.client.core.calls import Call
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.groups.coordinator import COORDINATOR_LANE
+from headrace.client.core.groups.coordinator import COORDINATOR_CHANNEL
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import add_offsets_to_txn, add_partitions_to_txn, end_txn, txn_offset_commit
@@ -56,7 +56,7 @@ def add_partitions_call(prepared: PreparedTransaction, partitions: Iterable[Topi
         request,
         node,
         max_version=_CLIENTS_ADD_PARTITIONS_MAX_VERSION,
-        lane=COORDINATOR_LANE,
+        channel=COORDINATOR_CHANNEL,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from headrace.client.core.calls import Call, Operation, Pause, PendingCall
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.groups.coordinator import COORDINATOR_LANE, MOVED_ERRORS, Coordinator, CoordinatorKind
+from headrace.client.core.groups.coordinator import COORDINATOR_CHANNEL, MOVED_ERRORS, Coordinator, CoordinatorKind
 from headrace.client.core.produce_requests import CONCURRENT_PAUSE_MS
 from headrace.client.core.transaction_calls import (
     add_offsets_call,
@@ -303,7 +303,7 @@ class Transactions:
         trouble: ClientError | None = None
         for _ in range(ATTEMPTS_MAX):
             node = yield from coordinator.find()
-            (reply,) = yield (call._replace(target=node, lane=COORDINATOR_LANE),)
+            (reply,) = yield (call._replace(target=node, channel=COORDINATOR_CHANNEL),)
             if isinstance(reply, ClientError):
                 trouble = reply
                 coordinator.lost(node, 0.0)

@@ -19,7 +19,7 @@ from headrace.client.core.groups.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from headrace.client.core.groups.coordinator import COORDINATOR_LANE, MOVED_ERRORS, Coordinator
+from headrace.client.core.groups.coordinator import COORDINATOR_CHANNEL, MOVED_ERRORS, Coordinator
 from headrace.client.core.groups.membership import NO_GENERATION, MemberIdentity, MembershipSettings, OwnershipChanges
 from headrace.client.errors import BadAnswer, BrokerError, ClientError, UnsupportedByBroker
 from headrace.model.errors import RETRIABLE, ErrorCode
@@ -134,7 +134,7 @@ class ClassicMembership:
         request = leave_group.LeaveGroupRequest(
             group_id=self._settings.group_id, member_id=self._member_id, members=(member,)
         )
-        return Call(leave_group, request, node, lane=COORDINATOR_LANE)
+        return Call(leave_group, request, node, channel=COORDINATOR_CHANNEL)
 
     def fenced(self, code: int, now_ms: float) -> None:
         if code == ErrorCode.REBALANCE_IN_PROGRESS:
@@ -183,7 +183,7 @@ class ClassicMembership:
     ) -> PendingCall:
         self._attempt += 1
         wait_ms = self._settings.poll_interval_ms_max + JOIN_GRACE_MS if waits else 0
-        call = call._replace(target=node, lane=COORDINATOR_LANE, wait_ms_max=wait_ms)
+        call = call._replace(target=node, channel=COORDINATOR_CHANNEL, wait_ms_max=wait_ms)
         return PendingCall(call, partial(self._completed, self._attempt, node, completed))
 
     def _completed(
@@ -283,7 +283,7 @@ class ClassicMembership:
         )
         self._beats = True
         self._heartbeat_ms = now_ms + self._settings.heartbeat_interval_ms
-        call = Call(heartbeat, request, node, lane=COORDINATOR_LANE)
+        call = Call(heartbeat, request, node, channel=COORDINATOR_CHANNEL)
         return PendingCall(call, partial(self._heartbeat_answered, node, self._generation))
 
     def _heartbeat_answered(self, node: int, generation: int, reply: Any, now_ms: float) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from headrace.client.core.admin.routing import by_topic
 from headrace.client.core.calls import Call, Operation, Pause
-from headrace.client.core.groups.coordinator import COORDINATOR_LANE, MOVED_ERRORS, Coordinator
+from headrace.client.core.groups.coordinator import COORDINATOR_CHANNEL, MOVED_ERRORS, Coordinator
 from headrace.client.core.groups.membership import MemberIdentity
 from headrace.client.errors import BrokerError, ClientError, UnsupportedByBroker
 from headrace.client.types import OffsetAndMetadata
@@ -48,7 +48,7 @@ def commit_call(
         node,
         min_version=_MEMBER_EPOCHS_FROM_VERSION if epochs else 1,
         max_version=_NAMES_MAX_VERSION,
-        lane=COORDINATOR_LANE,
+        channel=COORDINATOR_CHANNEL,
     )
 
 
@@ -81,7 +81,9 @@ def lookup_call(group_id: str, partitions: Iterable[TopicPartition], node: int) 
         ),
         require_stable=True,
     )
-    return Call(offset_fetch, request, node, min_version=1, max_version=_ONE_GROUP_MAX_VERSION, lane=COORDINATOR_LANE)
+    return Call(
+        offset_fetch, request, node, min_version=1, max_version=_ONE_GROUP_MAX_VERSION, channel=COORDINATOR_CHANNEL
+    )
 
 
 def looked_up(response: offset_fetch.OffsetFetchResponse) -> tuple[dict[TopicPartition, OffsetAndMetadata], int]:

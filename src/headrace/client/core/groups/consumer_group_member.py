@@ -11,7 +11,7 @@ from typing import Any
 
 from headrace.client.core.calls import Call, PendingCall
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.groups.coordinator import COORDINATOR_LANE, MOVED_ERRORS, Coordinator
+from headrace.client.core.groups.coordinator import COORDINATOR_CHANNEL, MOVED_ERRORS, Coordinator
 from headrace.client.core.groups.membership import MemberIdentity, MembershipSettings, OwnershipChanges
 from headrace.client.errors import BrokerError, ClientError, UnsupportedByBroker
 from headrace.model.errors import RETRIABLE, ErrorCode
@@ -113,7 +113,9 @@ class ConsumerProtocolMember:
             self._heartbeat_ms = now_ms  # STALE_MEMBER_EPOCH: the next response has the newer one.
 
     def _call(self, request: heartbeat_api.ConsumerGroupHeartbeatRequest, node: int) -> Call:
-        return Call(heartbeat_api, request, node, min_version=_MEMBER_ID_FROM_CLIENT_VERSION, lane=COORDINATOR_LANE)
+        return Call(
+            heartbeat_api, request, node, min_version=_MEMBER_ID_FROM_CLIENT_VERSION, channel=COORDINATOR_CHANNEL
+        )
 
     def _heartbeat(self, node: int, now_ms: float) -> PendingCall:
         settings = self._settings

@@ -9,7 +9,7 @@ from headrace.client.errors import BrokerError, ClientError
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.wire.messages import find_coordinator
 
-COORDINATOR_LANE = 1
+COORDINATOR_CHANNEL = 1
 """Coordinators have their own connections: a fetch that waits for records would delay the requests behind it."""
 
 COORDINATOR_ATTEMPTS_MAX = 100
