@@ -1,4 +1,4 @@
-"""Start a broker, send a million messages, read them back alone and as a group (`make demo`)."""
+"""Start one broker or several, send a million messages, read them back alone and as a group (`make demo`)."""
 
 import argparse
 import os
@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from rich.table import Table
 from headrace import Admin, Consumer, Producer
 from headrace.client import NewTopic
 from headrace.client.errors import ClientError
+from headrace.testing import EmbeddedCluster
 
 MESSAGES_DEFAULT = 1_000_000
 GROUP_MESSAGES = 100_000
@@ -44,14 +45,23 @@ class DemoFailure(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Resources that a process has used so far; zeros where the system has no /proc."""
+    """Resources that processes have used so far; zeros where the system has no /proc."""
 
     cpu_seconds: float = 0.0
     memory_mb: float = 0.0
     memory_peak_mb: float = 0.0
 
 
-def cost_of(pid: int) -> Cost:
+def cost_of(pids: Sequence[int]) -> Cost:
+    costs = [_cost_of_process(pid) for pid in pids]
+    return Cost(
+        cpu_seconds=sum(cost.cpu_seconds for cost in costs),
+        memory_mb=sum(cost.memory_mb for cost in costs),
+        memory_peak_mb=sum(cost.memory_peak_mb for cost in costs),
+    )
+
+
+def _cost_of_process(pid: int) -> Cost:
     process = Path("/proc") / str(pid)
     if not process.is_dir():
         return Cost()
@@ -66,7 +76,7 @@ def cost_of(pid: int) -> Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leg:
-    """One direction of the trip: its time, the broker's share of it, and one checksum per partition."""
+    """One direction of the trip: its time, the share of the brokers, and one checksum per partition."""
 
     name: str
     seconds: float
@@ -75,7 +85,19 @@ class Leg:
 
 
 @contextmanager
-def running_broker(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def running_brokers(folder: Path, count: int) -> Iterator[tuple[list[int], str]]:
+    """Run brokers on free loopback ports; yields their process ids and addresses."""
+    if count == 1:
+        with running_broker(folder) as running:
+            yield running
+        return
+    configs = dict(setting.split("=", 1) for setting in demo_group.BROKER_SETTINGS)
+    with EmbeddedCluster(brokers=count, data_dir=str(folder / "data"), config=configs) as cluster:
+        yield [cluster.process_id(node_id) for node_id in cluster.node_ids], cluster.bootstrap_servers
+
+
+@contextmanager
+def running_broker(folder: Path) -> Iterator[tuple[list[int], str]]:
     """Run a broker process on a free loopback port; it is stopped by its process id at the end."""
     command = [str(Path(sys.executable).with_name("headrace")), "broker", "--listen", "127.0.0.1:0"]
     for setting in demo_group.BROKER_SETTINGS:
@@ -91,7 +113,7 @@ def running_broker(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         if not first_line.startswith("headrace listening on "):
             broker.wait(START_SECONDS_MAX)
             raise DemoFailure(f"the broker did not start:\n{first_line}\n{log.read_text()}")
-        yield broker, first_line.rpartition(" ")[2]
+        yield [broker.pid], first_line.rpartition(" ")[2]
     finally:
         broker.terminate()
         try:
@@ -153,17 +175,17 @@ def read_back(bootstrap: str, topic: str, count: int, report: Report) -> tuple[i
     return tuple(checksums)
 
 
-def measured(name: str, broker_pid: int, leg: Callable[[], tuple[int, ...]]) -> Leg:
-    before, started = cost_of(broker_pid).cpu_seconds, time.perf_counter()
+def measured(name: str, pids: Sequence[int], leg: Callable[[], tuple[int, ...]]) -> Leg:
+    before, started = cost_of(pids).cpu_seconds, time.perf_counter()
     checksums = leg()
     seconds = time.perf_counter() - started
-    return Leg(
-        name=name, seconds=seconds, broker_cpu_seconds=cost_of(broker_pid).cpu_seconds - before, checksums=checksums
-    )
+    return Leg(name=name, seconds=seconds, broker_cpu_seconds=cost_of(pids).cpu_seconds - before, checksums=checksums)
 
 
-def results(legs: tuple[Leg, ...], count: int, cost: Cost) -> Table:
-    table = Table(title=f"{count:,} messages of {MESSAGE_BYTES} bytes, {PARTITIONS} partitions, one broker")
+def results(legs: tuple[Leg, ...], count: int, pids: Sequence[int]) -> Table:
+    brokers = "one broker" if len(pids) == 1 else f"{len(pids)} brokers"
+    cost = cost_of(pids)
+    table = Table(title=f"{count:,} messages of {MESSAGE_BYTES} bytes, {PARTITIONS} partitions, {brokers}")
     table.add_column("")
     for heading in ("seconds", "messages/s", "MB/s", "broker CPU", "CPU per message"):
         table.add_column(heading, justify="right")
@@ -196,21 +218,21 @@ def read_as_group(bootstrap: str, report: Report) -> Table:
     return demo_group.run(bootstrap, "shared", ends, send_half, report)
 
 
-def show(console: Console, folder: Path, count: int) -> None:
+def show(console: Console, folder: Path, count: int, brokers: int) -> None:
     # `make demo` passes its start time, so that setting up the environment counts.
     began = float(os.environ.get("DEMO_BEGAN", time.time()))
     counted = ", package installation included" if "DEMO_BEGAN" in os.environ else ""
-    with running_broker(folder) as (broker, bootstrap):
-        console.print(f"broker at [bold]{bootstrap}[/bold], process {broker.pid}")
+    with running_brokers(folder, brokers) as (pids, bootstrap):
+        console.print(f"broker at [bold]{bootstrap}[/bold], process {', '.join(map(str, pids))}")
         first_message(bootstrap)
         console.print(f"first message sent and read [bold]{time.time() - began:.1f} s[/bold] after the start{counted}")
-        show_many_messages(console, broker.pid, bootstrap, count)
+        show_many_messages(console, pids, bootstrap, count)
         if os.environ.get("KEEP") == "1":
             console.print(f"the broker stays at {bootstrap}; Ctrl-C stops it and removes its data")
-            broker.wait()
+            signal.pause()
 
 
-def show_many_messages(console: Console, broker_pid: int, bootstrap: str, count: int) -> None:
+def show_many_messages(console: Console, pids: Sequence[int], bootstrap: str, count: int) -> None:
     """Send and read many messages, then share some in a group of which one member is killed."""
     create_topic(bootstrap, "demo")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -220,12 +242,12 @@ def show_many_messages(console: Console, broker_pid: int, bootstrap: str, count:
             bar = progress.add_task(f"{name:<{BAR_NAME_WIDTH}}", total=total)  # its clock starts now
             return lambda done: progress.update(bar, completed=done)
 
-        sent = measured("send", broker_pid, partial(send, bootstrap, "demo", count, begin("send", count)))
-        read = measured("read", broker_pid, partial(read_back, bootstrap, "demo", count, begin("read", count)))
+        sent = measured("send", pids, partial(send, bootstrap, "demo", count, begin("send", count)))
+        read = measured("read", pids, partial(read_back, bootstrap, "demo", count, begin("read", count)))
         group = read_as_group(bootstrap, begin("read as a group", GROUP_MESSAGES))
     if sent.checksums != read.checksums:
         raise DemoFailure(f"what was read is not what was sent: checksums {sent.checksums} and {read.checksums}")
-    console.print(results((sent, read), count, cost_of(broker_pid)))
+    console.print(results((sent, read), count, pids))
     console.print(group)
     console.print("every message came back once, in order, with the checksum of what was sent", style="green")
     console.print("the group read every message, though one of its members died", style="green")
@@ -234,12 +256,13 @@ def show_many_messages(console: Console, broker_pid: int, bootstrap: str, count:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=MESSAGES_DEFAULT, metavar="N")
-    count: int = parser.parse_args().messages
+    parser.add_argument("--brokers", type=int, default=1, metavar="N")
+    arguments = parser.parse_args()
     console = Console()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the broker is stopped however the demo ends
     try:
         with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
-            show(console, Path(folder), count)
+            show(console, Path(folder), arguments.messages, arguments.brokers)
     except (DemoFailure, demo_group.GroupFailure, ClientError) as failure:
         console.print(f"demo failed: {failure}", style="red", markup=False)
         return 1

@@ -100,7 +100,7 @@ def create_venv() -> None:
 
 
 def demo(arguments: Sequence[str]) -> int:
-    """Send and read 1,000,000 messages, then run 1,000,000 orders through Spark (KEEP=1: leave its broker running)."""
+    """Send and read 1,000,000 messages, then run orders through Spark (--brokers 3: on a cluster; KEEP=1: keep it)."""
     began = time.time()
     environment(requirements="core")
     status = run(PYTHON, "examples/demo.py", *arguments, DEMO_BEGAN=str(began), KEEP="")

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from headrace.log.cluster_key import ClusterKey, write_cluster_key
+from headrace.ports.real.disk import RealDisk
 from headrace.shards import layout
 from headrace.shards.errors import ShardError
 
@@ -100,9 +102,9 @@ def test_every_log_directory_has_a_folder_per_shard(tmp_path: Path) -> None:
 
 def test_a_copied_key_can_be_read_by_its_owner_alone(folder: str) -> None:
     layout.prepare([folder], 2)
-    Path(folder, "shard-0", "cluster.key").write_bytes(b"secret")
+    write_cluster_key(RealDisk(), f"{folder}/shard-0", ClusterKey("cluster", bytes(range(32))))
     assert not layout.has_key(f"{folder}/shard-1")
     layout.copy_key(f"{folder}/shard-0", f"{folder}/shard-1")
     copied = Path(folder, "shard-1", "cluster.key")
-    assert copied.read_bytes() == b"secret"
+    assert copied.read_bytes() == Path(folder, "shard-0", "cluster.key").read_bytes()
     assert copied.stat().st_mode & 0o777 == 0o600

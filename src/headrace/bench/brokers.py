@@ -108,6 +108,8 @@ class BrokerProcess(MeasuredBroker):
 
 class HeadraceBroker(BrokerProcess):
     program: tuple[str, ...] = ("-m", "headrace")
+    options: tuple[str, ...] = ()
+    """Further options of `headrace broker`."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, name: str = HEADRACE) -> None:
         super().__init__(name, folder)
@@ -117,7 +119,9 @@ class HeadraceBroker(BrokerProcess):
         settings = [word for name, text in self._settings.items() for word in ("--set", f"{name}={text}")]
         command = processes.python_command(*self.program, "broker", "--listen", "127.0.0.1:0")
         return processes.start(
-            [*command, "--data-dir", str(self.folder), *settings], messages=self.messages, stdout=subprocess.PIPE
+            [*command, "--data-dir", str(self.folder), *self.options, *settings],
+            messages=self.messages,
+            stdout=subprocess.PIPE,
         )
 
     def _find_address(self, process: subprocess.Popen[bytes]) -> str:

@@ -1,14 +1,17 @@
-"""`headrace broker`: read the configs and run one broker in the foreground until a signal stops it."""
+"""`headrace broker`: read the configs and run a broker, or several shards, until a signal stops it."""
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.options import BOOTSTRAP_DEFAULT, with_default_port
+from headrace.model.configs.listeners import address_text
 from headrace.model.configs.sources import (
     SOURCE_TEXT_LENGTH_MAX,
     Setting,
@@ -20,6 +23,30 @@ from headrace.model.configs.sources import (
 from headrace.model.configs.values import BrokerConfig
 
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  (told, not bound)
+
+CLUSTER_LISTENER = "CONTROLLER://"
+CORES_LEFT_FREE = 2
+"""Cores that `--shards auto` leaves to the system and to clients."""
+AUTO = "auto"
+STDIN = 0
+INPUT_BYTES = 4096
+
+
+class _Shards(click.ParamType[int]):
+    name = "shards"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, ctx: click.Context | None) -> int:
+        from headrace.shards.layout import SHARDS_MAX
+
+        if value == AUTO:
+            return min(max(1, len(os.sched_getaffinity(0)) - CORES_LEFT_FREE), SHARDS_MAX)
+        try:
+            count = int(value)
+        except ValueError:
+            count = 0
+        if not 1 <= count <= SHARDS_MAX:
+            self.fail(f'"{value}" is not a number of shards: use 1 to {SHARDS_MAX}, or {AUTO}', parameter, ctx)
+        return count
 
 
 @click.command("broker")
@@ -38,19 +65,78 @@ ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  (told, not bound)
     metavar="HOST:PORT",
     help=f"Address to listen on; port 0 selects a free port. [default: {BOOTSTRAP_DEFAULT}]",
 )
-def command(config_file: Path | None, assignments: tuple[str, ...], data_dir: str | None, listen: str | None) -> None:
+@click.option(
+    "--cluster-listen",
+    metavar="HOST:PORT",
+    help="Address for other nodes of the cluster: the listener CONTROLLER. Without it the broker is a cluster of its "
+    "own.",
+)
+@click.option(
+    "--peers",
+    metavar="HOST:PORT[,...]",
+    help="Cluster addresses of other nodes (controller.quorum.bootstrap.servers): join their cluster.",
+)
+@click.option(
+    "--join",
+    "token",
+    metavar="TOKEN",
+    help="Join the cluster that gave this token: headrace cluster invite prints one. It may stay for restarts.",
+)
+@click.option(
+    "--shards",
+    metavar="N|auto",
+    type=_Shards(),
+    default=1,
+    help="Run N brokers on this machine, each with its own node id, ports and data folder. auto: the number of cores "
+    "minus two, at least one. N can only grow. [default: 1]",
+)
+@click.option(
+    "--until-eof",
+    is_flag=True,
+    help="Stop when standard input ends, for a program that starts a broker and may be killed.",
+)
+def command(
+    config_file: Path | None,
+    assignments: tuple[str, ...],
+    data_dir: str | None,
+    listen: str | None,
+    cluster_listen: str | None,
+    peers: str | None,
+    token: str | None,
+    shards: int,
+    until_eof: bool,
+) -> None:
     """Run a broker in the foreground.
 
     Configs are read from the config file, the environment (HEADRACE_LOG_RETENTION_MS sets log.retention.ms) and the
     command line; later sources override earlier ones. By default the broker listens on 127.0.0.1:9092 and stores its
     data in ./headrace-data. When it is ready, it prints `headrace listening on HOST:PORT` as the first line on stdout.
     SIGTERM or Ctrl-C stops it gracefully; a second signal stops it immediately.
+
+    With --shards, shard 0 listens on the given port, shard 1 on the next one, and so on; one line per shard is printed
+    when all of them are ready.
     """
-    sys.exit(_run(load_config(config_file, assignments, data_dir, listen)))
+    if token is not None and peers is None:
+        peers = _address_in(token)
+    config = load_config(config_file, assignments, data_dir, listen, cluster_listen=cluster_listen, peers=peers)
+    if until_eof:
+        _stop_at_end_of_input()
+    file_option = () if config_file is None else ("--config", str(config_file))
+    set_options = [word for assignment in assignments for word in ("--set", assignment)]
+    with _told_failures(config):
+        if token is not None:
+            _join(token, config, shards)
+        sys.exit(_run(config, shards, (*file_option, *set_options)))
 
 
 def load_config(
-    config_file: Path | None, assignments: tuple[str, ...], data_dir: str | None, listen: str | None
+    config_file: Path | None,
+    assignments: tuple[str, ...],
+    data_dir: str | None,
+    listen: str | None,
+    *,
+    cluster_listen: str | None = None,
+    peers: str | None = None,
 ) -> BrokerConfig:
     """Merge file, environment and command line; raise ConfigError or Misuse for invalid configs."""
     from_file = parse_file(_read(config_file), str(config_file)) if config_file is not None else []
@@ -59,7 +145,19 @@ def load_config(
         flags.append(Setting("log.dirs", data_dir, "--data-dir"))
     if listen is not None:
         flags.append(Setting("listeners", f"PLAINTEXT://{with_default_port(listen)}", "--listen"))
-    return BrokerConfig.from_texts(merged(from_file, parse_environment(os.environ), flags))
+    if peers is not None:
+        flags.append(Setting("controller.quorum.bootstrap.servers", peers, "--peers"))
+    texts = merged(from_file, parse_environment(os.environ), flags)
+    if cluster_listen is not None:
+        texts |= merged([_with_cluster_listener(texts, cluster_listen)])
+    return BrokerConfig.from_texts(texts)
+
+
+def _with_cluster_listener(texts: Mapping[str, str], address: str) -> Setting:
+    """Return the listeners with one more, in place of a cluster listener of the config file."""
+    listeners = texts.get("listeners", f"PLAINTEXT://{BOOTSTRAP_DEFAULT}").split(",")
+    kept = [listener.strip() for listener in listeners if not listener.strip().upper().startswith(CLUSTER_LISTENER)]
+    return Setting("listeners", ",".join((*kept, f"{CLUSTER_LISTENER}{address}")), "--cluster-listen")
 
 
 def _read(path: Path) -> str:
@@ -72,22 +170,71 @@ def _read(path: Path) -> str:
         raise Misuse(f"config file {path} is not UTF-8 text") from None
 
 
-def _run(config: BrokerConfig) -> int:
-    from headrace.broker.cluster.metadata_log import MetadataDamaged
+def _run(config: BrokerConfig, shards: int, arguments: Sequence[str]) -> int:
+    from headrace.shards.layout import check_count
+
+    check_count(config.log_dirs, shards)
+    if shards > 1:
+        from headrace.shards import parent
+
+        return parent.run(config, shards, arguments, on_ready=_announce)
     from headrace.broker.process import run
-    from headrace.log.errors import LogError
-    from headrace.ports.disk import DiskLockHeld
+
+    return run(config, on_ready=lambda node: _announce(node.addresses))
+
+
+def _address_in(token: str) -> str:
+    from headrace.core.peers.invitation import BadToken, read_token
 
     try:
-        return run(config, on_ready=lambda node: _announce(node.addresses))
+        invitation = read_token(token)
+    except BadToken as wrong:
+        raise Misuse(f"--join: {wrong}") from None
+    return address_text(invitation.host, invitation.port)
+
+
+def _join(token: str, config: BrokerConfig, shards: int) -> None:
+    """Get the cluster key for this broker, or for its first shard, which shares it with the others."""
+    from headrace.operations.cluster_membership import join_cluster
+    from headrace.shards.layout import shard_folder
+
+    home = config.log_dirs[0]
+    join_cluster(token, home if shards == 1 else shard_folder(home, 0))
+
+
+@contextmanager
+def _told_failures(config: BrokerConfig) -> Iterator[None]:
+    """Turn the errors of a start into failures that say what to do."""
+    from headrace.broker.cluster.metadata_log import MetadataDamaged
+    from headrace.log.errors import LogError
+    from headrace.ports.disk import DiskLockHeld
+    from headrace.shards.errors import ShardError
+
+    try:
+        yield
     except DiskLockHeld as held:
         folder = Path(held.path).parent
         owner = f" by process {held.owner}" if held.owner else ""
         raise Failure(f"data folder {folder} is in use{owner}; stop it or choose another with --data-dir") from None
+    except ShardError as error:
+        raise Misuse(str(error)) from None
     except (LogError, MetadataDamaged) as error:
         raise Failure(str(error)) from None
     except OSError as error:
         raise Failure(_os_failure(error, config)) from error
+
+
+def _stop_at_end_of_input() -> None:
+    """Have the end of standard input act as SIGTERM: it ends with the process that holds its other end."""
+    import signal
+    import threading
+
+    def wait_for_end() -> None:
+        while os.read(STDIN, INPUT_BYTES):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait_for_end, name="end of input", daemon=True).start()
 
 
 def _os_failure(error: OSError, config: BrokerConfig) -> str:

@@ -19,6 +19,8 @@ class _Lazy(NamedTuple):
 
 COMMANDS = {
     "broker": _Lazy("broker", "Run a broker in the foreground."),
+    "up": _Lazy("up", "Start a cluster on this machine, and return when it is complete."),
+    "down": _Lazy("down", "Stop the cluster that headrace up started."),
     "topics": _Lazy("topics", "List, create, describe, alter, delete and apply topics."),
     "produce": _Lazy("produce", "Send lines of text to a topic."),
     "consume": _Lazy("consume", "Print the records of a topic."),

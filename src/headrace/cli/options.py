@@ -1,6 +1,7 @@
 """Options that several commands share, and the parsing of their values."""
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 9092
 BOOTSTRAP_DEFAULT = f"127.0.0.1:{DEFAULT_PORT}"
 COMPLETION_TIMEOUT_MS = 1000
+CLUSTER_FOLDER = "./headrace-cluster"
+"""Default folder of the cluster that `headrace up` starts."""
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -57,6 +60,17 @@ def escaped_option(name: str, *, default: str, help: str) -> Callable[[Decorated
 
 def json_option(function: Decorated) -> Decorated:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(function)
+
+
+def cluster_folder_option(function: Decorated) -> Decorated:
+    return click.option(
+        "--data-dir",
+        metavar="FOLDER",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=CLUSTER_FOLDER,
+        show_default=True,
+        help="Folder of the cluster, with a data folder and a log for each broker.",
+    )(function)
 
 
 def yes_option(function: Decorated) -> Decorated:

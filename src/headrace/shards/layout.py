@@ -7,16 +7,16 @@ start completes, and that no single broker opens, because the file with the numb
 import json
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from headrace.log import names
+from headrace.log.cluster_key import read_cluster_key, write_cluster_key
+from headrace.ports.real.disk import RealDisk
 from headrace.shards.errors import ShardError
 
 SHARDS_FILE = "shards.json"
 SHARDS_FILE_BYTES_MAX = 4096
 SHARDS_MAX = 256
-CLUSTER_KEY = "cluster.key"
 NODE_ID_STEP = 1000
 """Distance between the node ids of two shards of a parent: shard 2 of node 1 is node 2001."""
 
@@ -118,22 +118,15 @@ def _write(folder: Path, count: int, *, is_adopting: bool) -> None:
     _sync_folder(folder)
 
 
+def has_key(folder: str) -> bool:
+    return read_cluster_key(RealDisk(), folder) is not None
+
+
 def copy_key(source: str, target: str) -> None:
     """Give the cluster key of one shard to another, which thereby belongs to the same cluster."""
-    wanted = Path(target) / CLUSTER_KEY
-    temporary = wanted.with_suffix(_TEMPORARY)
-    with suppress(FileNotFoundError):
-        temporary.unlink()
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write((Path(source) / CLUSTER_KEY).read_bytes())
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(temporary, wanted)
-    _sync_folder(Path(target))
-
-
-def has_key(folder: str) -> bool:
-    return (Path(folder) / CLUSTER_KEY).exists()
+    key = read_cluster_key(RealDisk(), source)
+    assert key is not None, f"{source} has no cluster key"
+    write_cluster_key(RealDisk(), target, key)
 
 
 def _sync_folder(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A real broker inside your tests: the embedded broker and the pytest plugin.
+"""A real broker inside your tests: the embedded broker, the embedded cluster and the pytest plugin.
 
 from headrace.testing import EmbeddedBroker
 
@@ -7,6 +7,20 @@ with EmbeddedBroker() as broker:
     producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
 """
 
+from typing import TYPE_CHECKING, Any
+
 from headrace.testing.embedded import EmbeddedBroker
 
-__all__ = ["EmbeddedBroker"]
+if TYPE_CHECKING:
+    from headrace.testing.cluster import EmbeddedCluster
+
+__all__ = ["EmbeddedBroker", "EmbeddedCluster"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the cluster when it is first used: a test with one broker does not pay for it."""
+    if name == "EmbeddedCluster":
+        from headrace.testing.cluster import EmbeddedCluster
+
+        return EmbeddedCluster
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

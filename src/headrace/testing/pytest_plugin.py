@@ -1,4 +1,4 @@
-"""Fixtures for tests that need a broker: one per test, one for the whole run, or only a topic."""
+"""Fixtures for tests that need a broker: one per test, one for the whole run, a cluster, or only a topic."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from headrace.testing.cluster import EmbeddedCluster
     from headrace.testing.embedded import EmbeddedBroker
 
 
@@ -28,6 +29,15 @@ def headrace_session_broker() -> "Iterator[EmbeddedBroker]":
     """One broker for all tests of the run (of the worker, under pytest-xdist)."""
     with _embedded() as broker:
         yield broker
+
+
+@pytest.fixture
+def headrace_cluster() -> "Iterator[EmbeddedCluster]":
+    """A cluster of three brokers for this test alone, each a process of its own."""
+    from headrace.testing.cluster import EmbeddedCluster
+
+    with EmbeddedCluster() as cluster:
+        yield cluster
 
 
 @pytest.fixture

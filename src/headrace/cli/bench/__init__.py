@@ -3,6 +3,7 @@
 import click
 
 from headrace.cli.bench.loads import consume, latency, produce
+from headrace.cli.bench.shards import shards
 from headrace.cli.group import CommandGroup
 from headrace.cli.termination import end_in_order
 
@@ -18,5 +19,5 @@ def command(ctx: click.Context) -> None:
     end_in_order(ctx)
 
 
-for _subcommand in (produce, consume, latency):
+for _subcommand in (produce, consume, latency, shards):
     command.add_command(_subcommand)

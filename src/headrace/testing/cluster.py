@@ -1,0 +1,226 @@
+"""A whole cluster for a test: brokers as processes of their own, which the test can kill, pause and start again."""
+
+import atexit
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from headrace.model.ids import NO_NODE
+from headrace.operations.local_nodes import (
+    LOOK_SECONDS,
+    LocalNode,
+    NodeProcess,
+    controllers_for,
+    node_command,
+    share_key,
+    wait_until_formed,
+    wait_until_ready,
+)
+from headrace.ports.real.held_ports import held_port
+from headrace.ports.real.processes import stop
+from headrace.testing.embedded import START_MS_MAX, STOP_MS_MAX, TEST_DEFAULTS
+from headrace.testing.private_folders import make_private_folder, remove_private_folder
+from headrace.testing.topic_calls import TopicCalls
+
+if TYPE_CHECKING:
+    from headrace.client import TopicDescription
+
+KNOWN_SECONDS_MAX = 30
+"""Time in which a new topic reaches the metadata of every broker."""
+
+CLUSTER_DEFAULTS: Mapping[str, str] = {
+    **{name: text for name, text in TEST_DEFAULTS.items() if name != "listeners"},
+    "offsets.topic.num.partitions": "6",
+    "transaction.state.log.num.partitions": "6",
+}
+"""Configs of a cluster for tests; its coordinators are spread over the brokers."""
+
+
+def _is_served(topic: "TopicDescription") -> bool:
+    return not topic.error and all(partition.leader != NO_NODE for partition in topic.partitions)
+
+
+class EmbeddedCluster(TopicCalls):
+    """Brokers 1 to `brokers`, each a process; pass Kafka's property names in `config`.
+
+    `controllers` is the number of voters of the metadata quorum: 3, or 1 if there are fewer brokers. With `data_dir`
+    the data outlives the cluster. The brokers stop with the test's process, however it ends.
+    """
+
+    def __init__(
+        self,
+        *,
+        brokers: int = 3,
+        controllers: int | None = None,
+        data_dir: str | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__()
+        self._brokers = brokers
+        self._controllers = controllers or controllers_for(brokers)
+        self._data_dir = data_dir
+        self._configs = {**CLUSTER_DEFAULTS, **(config or {})}
+        self._folder: str | None = None
+        self._nodes: dict[int, LocalNode] = {}
+        self._processes: dict[int, NodeProcess] = {}
+        self._ports = ExitStack()
+
+    # Start and stop
+
+    def start(self) -> Self:
+        """Start all brokers and return when they form the cluster."""
+        assert not self._nodes, "this cluster is already running"
+        folder = self._data_dir
+        if folder is None:
+            folder = self._folder = make_private_folder()
+        atexit.register(self.stop)
+        for node_id in range(1, self._brokers + 1):
+            self._nodes[node_id] = LocalNode(
+                node_id, self._held_port(), self._held_port(), f"{folder}/broker-{node_id}"
+            )
+        try:
+            share_key(tuple(self._nodes.values()))
+            self._launch(*self._nodes)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop all brokers cleanly and remove a private folder; may be called twice."""
+        processes, self._processes = self._processes, {}
+        for each in processes.values():
+            each.process.send_signal(signal.SIGCONT)  # a paused one cannot stop
+            each.process.terminate()
+        for each in processes.values():
+            # Not `stop`, whose second signal would end a broker at once.
+            try:
+                each.process.wait(STOP_MS_MAX / 1000)
+            except subprocess.TimeoutExpired:
+                each.process.kill()
+                each.process.wait()
+            each.release()
+        self._nodes = {}
+        self._ports.close()
+        atexit.unregister(self.stop)
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            remove_private_folder(folder)
+
+    def _held_port(self) -> int:
+        """Reserve a port until the cluster stops, so that a broker that is started again gets it again."""
+        return int(self._ports.enter_context(held_port()).getsockname()[1])
+
+    def _launch(self, *node_ids: int) -> None:
+        nodes = tuple(self._nodes.values())
+        commands = {
+            node_id: node_command(self._nodes[node_id], nodes, controllers=self._controllers, configs=self._configs)
+            for node_id in node_ids
+        }
+        for node_id, command in commands.items():
+            self._processes[node_id] = NodeProcess(self._nodes[node_id], command, stops_with_starter=True)
+        wait_until_ready([self._processes[node_id] for node_id in node_ids], seconds_max=START_MS_MAX / 1000)
+        running = [self._nodes[node_id] for node_id in self._processes]
+        wait_until_formed(running, controllers=self._voters_expected(), seconds_max=START_MS_MAX / 1000)
+
+    def _voters_expected(self) -> int:
+        return min(self._controllers, len(self._nodes))
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # Use
+
+    @property
+    def bootstrap_servers(self) -> str:
+        assert self._nodes, "start the cluster first: `with EmbeddedCluster() as cluster:`"
+        return ",".join(node.address for node in self._nodes.values())
+
+    @property
+    def node_ids(self) -> tuple[int, ...]:
+        return tuple(self._nodes)
+
+    def address(self, node_id: int) -> str:
+        """Return HOST:PORT of one broker."""
+        return self._nodes[node_id].address
+
+    def process_id(self, node_id: int) -> int:
+        return self._running(node_id).process.pid
+
+    def active_controller(self) -> int:
+        """Return the node id of the active controller."""
+        with self._admin() as admin:
+            return admin.quorum().leader
+
+    def leader(self, topic: str, partition: int) -> int:
+        """Return the node id of the leader of a partition; -1 if it has none."""
+        with self._admin() as admin:
+            (described,) = admin.topics([topic])
+        return described.partitions[partition].leader
+
+    def create_topic(self, name: str, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
+        """Create a topic and return its name when every broker that runs knows it and its leaders."""
+        super().create_topic(name, partitions=partitions, configs=configs)
+        for node_id in self._processes:
+            self._wait_until_known(name, node_id)
+        return name
+
+    def _wait_until_known(self, topic: str, node_id: int) -> None:
+        from headrace.client import Admin
+
+        deadline = time.monotonic() + KNOWN_SECONDS_MAX
+        with Admin(self.address(node_id)) as admin:
+            while not _is_served(admin.topics([topic])[0]):
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f'broker {node_id} does not know topic "{topic}" after {KNOWN_SECONDS_MAX} s')
+                time.sleep(LOOK_SECONDS)
+
+    # Faults
+
+    def kill(self, node_id: int) -> None:
+        """Kill a broker with SIGKILL, as a crash does."""
+        each = self._running(node_id)
+        each.process.kill()
+        self._forget(node_id, each)
+
+    def shut_down(self, node_id: int) -> None:
+        """Stop a broker cleanly."""
+        each = self._running(node_id)
+        stop(each.process, STOP_MS_MAX / 1000)
+        self._forget(node_id, each)
+
+    def pause(self, node_id: int) -> None:
+        """Stop the execution of a broker with SIGSTOP; its connections stay open."""
+        self._running(node_id).process.send_signal(signal.SIGSTOP)
+
+    def resume(self, node_id: int) -> None:
+        """Continue a paused broker."""
+        self._running(node_id).process.send_signal(signal.SIGCONT)
+
+    def restart(self, *node_ids: int) -> None:
+        """Start brokers that were killed or shut down; one that runs is shut down first. Returns when they serve."""
+        for node_id in node_ids:
+            if node_id in self._processes:
+                self.shut_down(node_id)
+        self._launch(*node_ids)
+
+    def _forget(self, node_id: int, each: NodeProcess) -> None:
+        each.process.wait()
+        each.release()
+        del self._processes[node_id]
+
+    def _running(self, node_id: int) -> NodeProcess:
+        if node_id not in self._nodes:
+            raise ValueError(f"broker {node_id} is not one of {', '.join(map(str, self._nodes))}")
+        if node_id not in self._processes:
+            raise ValueError(f"broker {node_id} does not run: restart({node_id}) starts it")
+        return self._processes[node_id]
