@@ -130,7 +130,7 @@ class Node:
             ports.disk,
             home.path,
             me=me,
-            founds=not cluster.peers,
+            founds=cluster.is_controller and not cluster.peers,
             recovery_point=home.recovery_points.get(METADATA_PARTITION, 0),
             clean_shutdown=home.clean_shutdown,
             wall_ms=ports.clock.wall_ms(),
@@ -299,6 +299,9 @@ class Node:
                 host_name=host_name,
             )
         self.broker.controller.start()
+        if not self.config.cluster.is_broker:
+            self._started()  # a node that is only a controller stores no partitions, and does not register as a broker
+            return
         Startup(
             broker=self.broker,
             loop=self.loop,
