@@ -84,6 +84,7 @@ def test_the_quorum_and_the_health_of_one_broker(headrace: Headrace, topic: str)
     quorum = json.loads(headrace("cluster", "quorum", "--json").stdout)
     assert (quorum["leader"], quorum["voters"], quorum["observers"]) == (1, [1], [])
     assert quorum["replicas"][0]["lag"] == 0
+    assert len(quorum["replicas"][0]["directory_id"]) == 22  # a UUID, as Kafka's tools print it
     assert "leader 1" in headrace("cluster", "quorum").stdout
 
 

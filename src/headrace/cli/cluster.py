@@ -158,6 +158,7 @@ def _log_dirs(admin: "Admin", broker: "Broker") -> "tuple[LogDirDescription, ...
 def quorum(bootstrap: str, as_json: bool) -> None:
     """Show the metadata quorum: the active controller, the voters and the observers."""
     from headrace.client import Admin
+    from headrace.log.checkpoints import encode_uuid
     from headrace.operations.times import time_text
 
     with Admin(bootstrap) as admin:
@@ -170,7 +171,10 @@ def quorum(bootstrap: str, as_json: bool) -> None:
                 "high_watermark": found.high_watermark,
                 "voters": [voter.node_id for voter in found.voters],
                 "observers": [observer.node_id for observer in found.observers],
-                "replicas": [replica._asdict() for replica in (*found.voters, *found.observers)],
+                "replicas": [
+                    replica._asdict() | {"directory_id": encode_uuid(replica.directory_id)}
+                    for replica in (*found.voters, *found.observers)
+                ],
             }
         )
         return

@@ -2,7 +2,6 @@
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.authorization import CLUSTER_OPERATIONS, authorized_operations
-from headrace.broker.api.support.controller_ids import controller_id
 from headrace.core.controller.image import BrokerImage
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
 from headrace.model.errors import ErrorCode
@@ -28,7 +27,7 @@ def handle(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClus
     return DescribeClusterResponse(
         throttle_time_ms=ctx.throttle_time_ms,
         cluster_id=ctx.cluster_id,
-        controller_id=controller_id(ctx),
+        controller_id=ctx.node_id,  # as in Metadata
         brokers=tuple(
             _described(broker, ctx.listener_name)
             for broker in ctx.image.brokers.values()

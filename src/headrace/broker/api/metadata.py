@@ -6,7 +6,6 @@ little. A request for many topics is answered over several turns, a slice at a t
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.authorization import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, authorized_operations
-from headrace.broker.api.support.controller_ids import controller_id
 from headrace.core.controller.commands import NewTopic, Refused
 from headrace.core.controller.names import INTERNAL_TOPICS, check_topic_name
 from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
@@ -130,7 +129,9 @@ class _ResponseBuilder:
                 for node_id, endpoint in image.endpoints(ctx.listener_name)
             ],
             cluster_id=ctx.cluster_id,
-            controller_id=controller_id(ctx),
+            # Every broker forwards requests for the controller, and the client has just reached this one. A client that
+            # is given the active controller goes on asking that node after its death (librdkafka, for five minutes).
+            controller_id=ctx.node_id,
             topics=self._fragments,
             cluster_authorized_operations=operations,
         )
