@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from headrace.core.groups import classic
+from headrace.core.groups import classic_responses
 from headrace.core.groups.commands import SyncResult
 from headrace.core.groups.states import GroupState
 from headrace.model.errors import ErrorCode
@@ -155,11 +155,11 @@ class TellingMachine(GroupMachine):
     """Large groups: one member is answered per turn, and everything else may happen in between."""
 
     def __init__(self):
-        self.told_per_turn, classic.MEMBER_RESPONSES_PER_TURN = classic.MEMBER_RESPONSES_PER_TURN, 1
+        self.told_per_turn, classic_responses.MEMBER_RESPONSES_PER_TURN = classic_responses.MEMBER_RESPONSES_PER_TURN, 1
         super().__init__()
 
     def teardown(self):
-        classic.MEMBER_RESPONSES_PER_TURN = self.told_per_turn
+        classic_responses.MEMBER_RESPONSES_PER_TURN = self.told_per_turn
 
 
 TestTellingModel = TellingMachine.TestCase

@@ -9,7 +9,7 @@ from headrace.broker.api.response_writer import ResponseWriter
 from headrace.broker.api.support import coordinators
 from headrace.broker.coordinators.host import CoordinatorHost
 from headrace.core.groups.assignors import ITEMS_PER_STEP
-from headrace.core.groups.classic import ClassicProtocol
+from headrace.core.groups.classic_responses import ClassicResponses
 from headrace.core.groups.settings import MEMBER_RESPONSES_PER_TURN
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
@@ -168,8 +168,8 @@ def test_members_of_a_large_classic_group_are_told_some_a_turn(monkeypatch):
     )
     members = 2 * MEMBER_RESPONSES_PER_TURN + 50
     clients = [GroupClient(broker) for _ in range(-(-members // REQUESTS_IN_FLIGHT_MAX))]
-    told = TurnsOf(broker, monkeypatch, ClassicProtocol, "_join_result")
-    assigned = TurnsOf(broker, monkeypatch, ClassicProtocol, "_sync_result")
+    told = TurnsOf(broker, monkeypatch, ClassicResponses, "join_result")
+    assigned = TurnsOf(broker, monkeypatch, ClassicResponses, "sync_result")
     waiting = [(each, each.send_join("g")) for number in range(members) for each in (clients[number % len(clients)],)]
     broker.steps()
     broker.pass_time(6_100)

@@ -4,10 +4,9 @@ The rules are Kafka's, including the odd ones, because clients rely on them: whi
 each response contains, and which error makes a client take which step.
 """
 
-from itertools import islice
-
 from headrace.core.coordination.machine import Now, Ticket
 from headrace.core.groups.classic_group import ClassicGroup, ClassicGroupMember
+from headrace.core.groups.classic_responses import ClassicResponses
 from headrace.core.groups.commands import (
     NO_MEMBER,
     Join,
@@ -22,11 +21,9 @@ from headrace.core.groups.deadlines import DeadlineKind, GroupDeadline, GroupDea
 from headrace.core.groups.records import GroupRecord
 from headrace.core.groups.settings import (
     GROUP_BYTES_MAX,
-    MEMBER_RESPONSES_PER_TURN,
     NEW_MEMBER_WAIT_MS_MAX,
     PENDING_MEMBERS_MAX,
     PROTOCOLS_PER_MEMBER_MAX,
-    SLICE_PAUSE_MS,
     GroupCoordinatorSettings,
 )
 from headrace.core.groups.states import GroupEvent, GroupState
@@ -43,6 +40,7 @@ class ClassicProtocol:
     def __init__(self, settings: GroupCoordinatorSettings, deadlines: GroupDeadlines) -> None:
         self._settings = settings
         self._deadlines = deadlines
+        self.responses = ClassicResponses(deadlines)
 
     # Join
 
@@ -121,8 +119,8 @@ class ClassicProtocol:
             group.state is GroupState.COMPLETING_REBALANCE or (group.state is GroupState.STABLE and not is_leader)
         ):
             # Resend the result of the join: the previous response may have been lost.
-            out.respond(ticket, self._join_result(group, member))
-            self.extend_session(group, member, now)
+            out.respond(ticket, self.responses.join_result(group, member))
+            self.responses.extend_session(group, member, now)
             return
         self._update(group, member, command, ticket, out, now)
         self._rebalance_or_complete(group, out, now)
@@ -166,7 +164,7 @@ class ClassicProtocol:
         earlier = group.hold_join(member, ticket)
         if earlier is not None:
             out.respond(earlier, JoinResult(_REBALANCE_IN_PROGRESS, member.member_id))
-        self.extend_session(group, member, now)
+        self.responses.extend_session(group, member, now)
 
     def _replace_static(
         self, group: ClassicGroup, command: Join, ticket: Ticket, out: GroupDecisionBuilder, now: Now
@@ -207,24 +205,12 @@ class ClassicProtocol:
         assignments = {each.member_id: each.assignment for each in group.members.values()}
         out.write(GroupRecord(group.group_id, group.to_metadata(assignments, group.since_ms)))
         is_leader = group.leader == member.member_id
-        result = self._join_result(group, member)
+        result = self.responses.join_result(group, member)
         if command.skip_assignment_supported:
             out.respond(ticket, result._replace(skip_assignment=is_leader))
         else:
             # A leader would compute an assignment: name the leader by its old id, so that the member does not.
             out.respond(ticket, result._replace(leader=leader_before or NO_MEMBER, members=()))
-
-    def _join_result(self, group: ClassicGroup, member: ClassicGroupMember) -> JoinResult:
-        is_leader = group.leader == member.member_id
-        return JoinResult(
-            _NONE,
-            member.member_id,
-            group.generation,
-            group.protocol_type,
-            group.protocol,
-            group.leader or NO_MEMBER,
-            group.joined_members() if is_leader else (),
-        )
 
     # Rebalance
 
@@ -239,8 +225,8 @@ class ClassicProtocol:
         if group.state is GroupState.COMPLETING_REBALANCE:
             for member in group.members.values():
                 group.assign(member, b"")
-                self._respond_to_sync(member, SyncResult(_REBALANCE_IN_PROGRESS), out)
-        self._cancel_responses(group, out)
+                self.responses.end_sync(member, SyncResult(_REBALANCE_IN_PROGRESS), out)
+        self.responses.cancel(group, out)
         self._deadlines.drop(GroupDeadline(DeadlineKind.SYNCS, group.group_id))
         group.unsynced.clear()
         group.joins_initially = group.state is GroupState.EMPTY
@@ -297,40 +283,10 @@ class ClassicProtocol:
         group.move(GroupEvent.ALL_JOINED)
         group.unsynced = dict.fromkeys(group.members)
         group.awaiting_response = dict.fromkeys((group.leader or NO_MEMBER, *group.members))
-        self.respond_to_some(group, out, now)
+        self.responses.send_some(group, out, now)
         self._deadlines.set(
             GroupDeadline(DeadlineKind.SYNCS, group.group_id), now.monotonic_ms + group.rebalance_timeout_ms
         )
-
-    def respond_to_some(self, group: ClassicGroup, out: GroupDecisionBuilder, now: Now) -> None:
-        """Send the join or sync results of a generation to some members per turn, and to the leader first.
-
-        If the next rebalance begins before a member has its join result, the member's held join counts for it.
-        """
-        for member_id in tuple(islice(group.awaiting_response, MEMBER_RESPONSES_PER_TURN)):
-            del group.awaiting_response[member_id]
-            member = group.members.get(member_id)
-            if member is None:
-                continue
-            ticket = group.take_join_ticket(member)
-            if ticket is not None:
-                out.respond(ticket, self._join_result(group, member))
-            if group.state is GroupState.STABLE:
-                self._respond_to_sync(member, self._sync_result(group, member), out)
-            member.is_new = False
-            self.extend_session(group, member, now)
-        if group.awaiting_response:
-            self._deadlines.set(
-                GroupDeadline(DeadlineKind.RESPONSES, group.group_id), now.monotonic_ms + SLICE_PAUSE_MS
-            )
-
-    def _cancel_responses(self, group: ClassicGroup, out: GroupDecisionBuilder) -> None:
-        """Discard join and sync results that a new rebalance makes obsolete."""
-        for member_id in group.awaiting_response:
-            if member_id in group.members:
-                self._respond_to_sync(group.members[member_id], SyncResult(_REBALANCE_IN_PROGRESS), out)
-        group.awaiting_response.clear()
-        self._deadlines.drop(GroupDeadline(DeadlineKind.RESPONSES, group.group_id))
 
     def _elect_leader(self, group: ClassicGroup) -> bool:
         """Choose a leader among the members that have joined; return False if none has."""
@@ -350,8 +306,8 @@ class ClassicProtocol:
         member = group.members[command.member.member_id]
         self._mark_synced(group, member)
         if group.state is GroupState.STABLE:
-            self.extend_session(group, member, now)
-            out.respond(ticket, self._sync_result(group, member))
+            self.responses.extend_session(group, member, now)
+            out.respond(ticket, self.responses.sync_result(group, member))
             return
         earlier, member.sync_ticket = member.sync_ticket, ticket
         if earlier is not None:
@@ -375,7 +331,7 @@ class ClassicProtocol:
         assigned_bytes = sum(map(len, assignments.values()))
         if group.metadata_bytes + assigned_bytes > GROUP_BYTES_MAX:
             for member in group.members.values():
-                self._respond_to_sync(member, SyncResult(ErrorCode.UNKNOWN_SERVER_ERROR), out)
+                self.responses.end_sync(member, SyncResult(ErrorCode.UNKNOWN_SERVER_ERROR), out)
             self._prepare(group, out, now)
             return
         group.move(GroupEvent.ASSIGNED)
@@ -383,15 +339,7 @@ class ClassicProtocol:
         group.awaiting_response.update(
             dict.fromkeys(each.member_id for each in group.members.values() if each.sync_ticket)
         )
-        self.respond_to_some(group, out, now)
-
-    def _sync_result(self, group: ClassicGroup, member: ClassicGroupMember) -> SyncResult:
-        return SyncResult(_NONE, group.protocol_type, group.protocol, member.assignment)
-
-    def _respond_to_sync(self, member: ClassicGroupMember, result: SyncResult, out: GroupDecisionBuilder) -> None:
-        ticket, member.sync_ticket = member.sync_ticket, None
-        if ticket is not None:
-            out.respond(ticket, result)
+        self.responses.send_some(group, out, now)
 
     def _mark_synced(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
         group.unsynced.pop(member.member_id, None)
@@ -414,7 +362,7 @@ class ClassicProtocol:
             return error
         if group.state is GroupState.EMPTY:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        self.extend_session(group, group.members[member.member_id], now)
+        self.responses.extend_session(group, group.members[member.member_id], now)
         return _REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING_REBALANCE else _NONE
 
     def commit_error(self, group: ClassicGroup, member: MemberClaim) -> ErrorCode:
@@ -429,10 +377,6 @@ class ClassicProtocol:
         if error is not _NONE:
             return error
         return _NONE if member.generation == group.generation else ErrorCode.ILLEGAL_GENERATION
-
-    def extend_session(self, group: ClassicGroup, member: ClassicGroupMember, now: Now) -> None:
-        session = GroupDeadline(DeadlineKind.SESSION, group.group_id, member.member_id)
-        self._deadlines.set(session, now.monotonic_ms + member.session_timeout_ms)
 
     def session_expired(self, group: ClassicGroup, member_id: str, out: GroupDecisionBuilder, now: Now) -> None:
         member = group.members.get(member_id)
@@ -478,7 +422,7 @@ class ClassicProtocol:
         if member.join_ticket is not None:
             out.respond(member.join_ticket, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
             member.join_ticket = None
-        self._respond_to_sync(member, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID), out)
+        self.responses.end_sync(member, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID), out)
 
     def _drop_pending(self, group: ClassicGroup, member_id: str) -> None:
         group.pending.pop(member_id, None)
@@ -492,7 +436,7 @@ class ClassicProtocol:
             ticket = group.take_join_ticket(member)
             if ticket is not None:
                 out.respond(ticket, JoinResult(_REBALANCE_IN_PROGRESS, member.member_id))
-            self._respond_to_sync(member, SyncResult(_REBALANCE_IN_PROGRESS), out)
+            self.responses.end_sync(member, SyncResult(_REBALANCE_IN_PROGRESS), out)
             self._deadlines.drop(GroupDeadline(DeadlineKind.SESSION, group.group_id, member.member_id))
 
     def rebalance(self, group: ClassicGroup, out: GroupDecisionBuilder, now: Now) -> None:
@@ -502,4 +446,4 @@ class ClassicProtocol:
     def start_sessions(self, group: ClassicGroup, now: Now) -> None:
         """Give each member of a group that was loaded or converted one session timeout to send a heartbeat."""
         for member in group.members.values():
-            self.extend_session(group, member, now)
+            self.responses.extend_session(group, member, now)

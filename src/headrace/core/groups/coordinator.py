@@ -112,7 +112,7 @@ class GroupCoordinator:
         elif deadline.kind is DeadlineKind.JOINS:
             self._classic.join_phase_expired(group, out, now)
         elif deadline.kind is DeadlineKind.RESPONSES:
-            self._classic.respond_to_some(group, out, now)
+            self._classic.responses.send_some(group, out, now)
         else:
             self._classic.sync_phase_expired(group, out, now)
         self.tables.forget_if_unused(group)

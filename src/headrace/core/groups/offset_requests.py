@@ -112,7 +112,7 @@ class OffsetRequests:
             return self._classic.membership_error(group, member)
         error = self._classic.commit_error(group, member)
         if error is _NONE:
-            self._classic.extend_session(group, group.members[member.member_id], now)
+            self._classic.responses.extend_session(group, group.members[member.member_id], now)
         return error
 
     # Reads
