@@ -14,7 +14,7 @@ from headrace.sim.cluster.context import ClusterContext
 from headrace.sim.cluster.nemesis import MET, ClusterNemesis
 from headrace.sim.cluster.producers import ProducerApplication
 from headrace.sim.cluster.quorum_invariants import QuorumInvariants
-from headrace.sim.cluster.readers import MemberApplication, ReaderApplication
+from headrace.sim.cluster.readers import HEARTBEAT_MS, SESSION_MS, MemberApplication, ReaderApplication
 from headrace.sim.cluster.transactions import TransactionalApplication
 from headrace.sim.context import RunContext
 from headrace.sim.entropy import SeededEntropy
@@ -218,6 +218,8 @@ def _drawn_settings(entropy: SeededEntropy, *, is_synced: bool) -> dict[str, str
         "offsets.topic.num.partitions": one_of(entropy, "1", "2", "3"),
         "transaction.state.log.num.partitions": one_of(entropy, "1", "2", "3"),
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": one_of(entropy, "500", "2000"),
+        "group.consumer.session.timeout.ms": str(SESSION_MS),
+        "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
         "group.initial.rebalance.delay.ms": one_of(entropy, "0", "1000"),
         "headrace.shutdown.timeout.ms": "5000",
     }
