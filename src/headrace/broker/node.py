@@ -222,7 +222,7 @@ class Node:
             metrics=self.metrics,
             logger=self.logger,
             limits=self._connection_limits(config),
-            frame_bytes_max=config.request_bytes_max,
+            frame_bytes_max=config.frame_bytes_max,
             large_frames_bytes_max=config.total_inflight_bytes_max,
             held_bytes_max=config.connection_inflight_bytes_max,
             handle_frame=dispatcher.handle_frame,

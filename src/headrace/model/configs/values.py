@@ -128,7 +128,7 @@ class BrokerConfig:
     default_replication_factor: int
     auto_create_topics: bool
     delete_topics: bool
-    request_bytes_max: int
+    frame_bytes_max: int
     connection_inflight_bytes_max: int
     total_inflight_bytes_max: int
     slow_client_timeout_ms: int
@@ -290,7 +290,7 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         default_replication_factor=values.whole("default.replication.factor"),
         auto_create_topics=values.flag("auto.create.topics.enable"),
         delete_topics=values.flag("delete.topic.enable"),
-        request_bytes_max=values.whole("socket.request.max.bytes"),
+        frame_bytes_max=values.whole("socket.request.max.bytes"),
         connection_inflight_bytes_max=values.whole("headrace.connection.inflight.bytes.max"),
         total_inflight_bytes_max=queued_bytes
         if queued_bytes > 0
