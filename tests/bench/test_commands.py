@@ -25,7 +25,7 @@ from tools.bench.idle import connections_round
 pytestmark = pytest.mark.process
 
 Bench = Callable[..., Any]
-INSTALLED = ("produce", "consume", "latency")
+INSTALLED = ("produce", "consume", "latency", "shards")
 
 TINY = replace(
     comparison.QUICK,
@@ -265,3 +265,14 @@ def test_a_comparison_without_room_is_not_begun(monkeypatch: pytest.MonkeyPatch)
     result = invoke("compare", "--quick", "--no-kafka", "--only", "latency", exit_code=1)
     assert "GB of disk" in result.stderr
     assert result.stdout == ""
+
+
+def test_shards_are_measured_against_one_shard(tmp_path: Path) -> None:
+    arguments = ("shards", "--shards", "2", "--seconds", "0.1", "--rounds", "1", "--folder", str(tmp_path))
+    found = json.loads(invoke(*arguments, "--json").stdout)["measurements"]
+    assert {one["subject"] for one in found} == {"1 shard", "2 shards"}
+    assert len(found) == 8
+    assert all(one["median"]["requests_per_second"] > 0 for one in found)
+    assert all("cpu_us_per_request" in one["median"] for one in found)
+    refused = invoke("shards", "--bootstrap", "127.0.0.1:1", exit_code=2)
+    assert "brokers that the benchmark starts: leave out --bootstrap" in refused.output
