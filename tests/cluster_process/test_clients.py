@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 from confluent_kafka import Consumer as LibrdkafkaConsumer
@@ -81,7 +82,7 @@ def test_topics_made_through_any_broker_are_known_to_all(cluster: EmbeddedCluste
             client.close()
         for other in cluster.node_ids:
             with Admin(cluster.address(other)) as admin:
-                wait_until(lambda name=name, admin=admin: name in {one.name for one in admin.topics()}, name)
+                wait_until(partial(_knows, admin, name), name)
 
 
 def test_our_client_writes_and_reads_as_a_group(cluster: EmbeddedCluster, topic: str) -> None:
@@ -122,7 +123,7 @@ def test_groups_have_coordinators_on_several_brokers(cluster: EmbeddedCluster, t
         )
         consumer.subscribe([topic])
         read: list[int] = []
-        wait_until(lambda read=read, consumer=consumer: _read(consumer, read) == 60, "the group has not read all")
+        wait_until(partial(_has_read, consumer, read, 60), "the group has not read all")
         assert sorted(read) == list(range(60))
         consumer.commit(asynchronous=False)
         consumer.close()
@@ -131,8 +132,12 @@ def test_groups_have_coordinators_on_several_brokers(cluster: EmbeddedCluster, t
     assert {partition.leader for partition in offsets.partitions} == {1, 2, 3}
 
 
-def _read(consumer: LibrdkafkaConsumer, read: list[int]) -> int:
+def _knows(admin: Admin, name: str) -> bool:
+    return name in {topic.name for topic in admin.topics()}
+
+
+def _has_read(consumer: LibrdkafkaConsumer, read: list[int], count: int) -> bool:
     message = consumer.poll(0.2)
     if message is not None and message.error() is None:
         read.append(int(message.value()))
-    return len(read)
+    return len(read) >= count

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -63,12 +64,16 @@ def shard_process(folder: Path, shard: int) -> int:
     return owner
 
 
+def _knows_both(address: str) -> bool:
+    return brokers(address) == [1, 1001]
+
+
 def test_shards_are_one_cluster_and_a_dead_one_returns(tmp_path: Path) -> None:
     metrics = reserved_address()
     options = ("--set", f"headrace.metrics.listen={metrics}", "--set", "headrace.controllers.target=1")
     with started(tmp_path, 2, *options) as addresses:
         for address in addresses:
-            wait_until(lambda address=address: brokers(address) == [1, 1001], "a shard is missing")
+            wait_until(partial(_knows_both, address), "a shard is missing")
         create_topic(addresses[1], "t", 4)
         wait_until(lambda: leaders(addresses[1], "t") == {1, 1001}, "not every shard leads")
         with Producer(addresses[0]) as producer:
