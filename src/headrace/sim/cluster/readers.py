@@ -66,6 +66,7 @@ class MemberApplication(ReaderApplication):
                 group_protocol=self._protocol,
                 heartbeat_interval_ms=HEARTBEAT_MS,
                 session_timeout_ms=SESSION_MS,
+                max_poll_interval_ms=SESSION_MS,
                 auto_commit_interval_ms=1_000,
             )
         )
