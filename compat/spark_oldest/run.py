@@ -22,7 +22,7 @@ def requirements() -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = [each for name in EXTRAS for each in project["optional-dependencies"][name]]
     others = [each for each in (*project["dependencies"], *extras) if not re.match(r"pyspark\b|headrace\b", each)]
-    return [f"pyspark=={OLDEST}", *others, *RUNNER, *CLIENTS]
+    return [f"pyspark[connect]=={OLDEST}", *others, *RUNNER, *CLIENTS]
 
 
 def run_oldest_spark() -> int:
