@@ -15,7 +15,16 @@ from headrace.wire.schemas.notation import ALL_VERSIONS, NO_VERSIONS, Field, Mes
 from headrace.wire.schemas.notation import versions_of as parsed_versions
 from tests.wire import samples
 
-NOT_IN_KAFKA_PYTHON = {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe"}
+NOT_IN_KAFKA_PYTHON = {
+    "AddRaftVoter",
+    "AllocateProducerIds",
+    "BrokerHeartbeat",
+    "BrokerRegistration",
+    "ConsumerGroupDescribe",
+    "ConsumerGroupHeartbeat",
+    "RemoveRaftVoter",
+    "UnregisterBroker",
+}
 DEFINED = [
     pytest.param(message, id=name)
     for name, message in samples.MESSAGES.items()
