@@ -1,7 +1,5 @@
 """Brokers of one cluster on this machine: their configs and commands, and the wait until they form the cluster."""
 
-import os
-import selectors
 import subprocess
 import sys
 import time
@@ -24,7 +22,9 @@ ANSWER_MS_MAX = 2_000
 """Time for one answer of a broker that has just been started."""
 LOG_TAIL_BYTES = 4096
 """End of a log in which the reason of a failure is looked for."""
-READY_BYTES_MAX = 4096
+LOG_START_BYTES_MAX = 1 << 20
+"""Beginning of a log in which a broker prints its addresses."""
+LISTENING = b"headrace listening on "
 
 
 class LocalNode(NamedTuple):
@@ -101,17 +101,18 @@ def share_key(nodes: Sequence[LocalNode]) -> None:
 
 
 class NodeProcess:
-    """A node that this process starts; its log goes to a file beside its data folder."""
+    """A node that this process starts; everything it prints goes to a log beside its data folder, which outlives it."""
 
     def __init__(self, node: LocalNode, command: Sequence[str], *, stops_with_starter: bool) -> None:
         self.node = node
         self.log = log_file(node)
+        self._log_begin = self.log.stat().st_size if self.log.exists() else 0
         options = ["--until-eof"] if stops_with_starter else []
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
                 [*command, *options],
                 stdin=subprocess.PIPE if stops_with_starter else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for the program that started it
             )
@@ -124,11 +125,17 @@ class NodeProcess:
                 f"broker {self.node.node_id} ended with status {status}{f': {said}' if said else ''}; see {self.log}"
             )
 
+    @property
+    def is_ready(self) -> bool:
+        """Tell whether it has printed its addresses, as a broker does when it serves clients."""
+        with self.log.open("rb") as log:
+            log.seek(self._log_begin)
+            return LISTENING in log.read(LOG_START_BYTES_MAX)
+
     def release(self) -> None:
-        """Close the pipes to the process; one that stops with its starter stops."""
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                pipe.close()
+        """Close the pipe to the process; one that stops with its starter stops."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
 
 
 def log_file(node: LocalNode) -> Path:
@@ -145,20 +152,13 @@ def _last_line(path: Path) -> str:
 def wait_until_ready(processes: Sequence[NodeProcess], *, seconds_max: float) -> None:
     """Wait until every process serves clients; raise OperationError if one ends, or at the time limit."""
     deadline = time.monotonic() + seconds_max
-    with selectors.DefaultSelector() as selector:
+    while waiting := [each for each in processes if not each.is_ready]:
         for each in processes:
-            assert each.process.stdout is not None
-            selector.register(each.process.stdout, selectors.EVENT_READ, each)
-        while selector.get_map():
-            for key, _ in selector.select(LOOK_SECONDS):
-                if os.read(key.fd, READY_BYTES_MAX):  # the broker prints only its addresses, when it serves clients
-                    selector.unregister(key.fileobj)
-            for each in processes:
-                each.check()
-            if time.monotonic() > deadline:
-                late = ", ".join(str(key.data.node.node_id) for key in selector.get_map().values())
-                log = next(key.data.log for key in selector.get_map().values())
-                raise OperationError(f"broker {late} does not serve clients after {seconds_max:g} s; see {log}")
+            each.check()
+        if time.monotonic() > deadline:
+            late = ", ".join(str(each.node.node_id) for each in waiting)
+            raise OperationError(f"broker {late} does not serve clients after {seconds_max:g} s; see {waiting[0].log}")
+        time.sleep(LOOK_SECONDS)
 
 
 def wait_until_formed(nodes: Sequence[LocalNode], *, controllers: int, seconds_max: float) -> None:
