@@ -140,6 +140,8 @@ def test_a_topic_that_was_recreated_while_a_broker_was_down_has_no_old_record(cl
     send_to_all_partitions(cluster, topic, b"old")
     victim = next(node_id for node_id in cluster.node_ids if node_id != cluster.active_controller())
     cluster.kill(victim)
+    with Admin(cluster.bootstrap_servers) as admin:  # until then, the new topic gets partitions on it
+        wait_until(lambda: victim not in {one.node_id for one in admin.cluster().brokers}, "it is not fenced")
     cluster.delete_topic(topic)
     cluster.create_topic(topic, partitions=6)
     cluster.restart(victim)
