@@ -8,7 +8,8 @@ from tests.sim.known_bad import KNOWN_BAD, SELDOM_MET, is_noticed
 
 pytestmark = pytest.mark.slow
 
-SEEDS_MAX = 60
+SEEDS_MAX = 90
+"""The rarest of these faults needs a jump of the clock between two runs of an owner, and is noticed by seed 74."""
 SOON_NOTICED = [(scenario, put_in) for scenario, put_in in KNOWN_BAD if put_in not in SELDOM_MET]
 
 

@@ -7,6 +7,7 @@ import tomllib
 import pytest
 
 from headrace.sim.report import SeedsReport, failure_text
+from headrace.sim.results import SeedResult
 from headrace.sim.run import SCENARIOS, SINGLE_SCENARIOS, run_seed
 from headrace.sim.scenarios.scenario import UNSYNCED
 
@@ -14,6 +15,7 @@ pytestmark = pytest.mark.slow
 
 SEEDS = 300
 SEEDS_PER_TEST = 30
+SPARE_SEEDS_MAX = 3
 OTHER_PLAYS = [scenario.name for scenario in SINGLE_SCENARIOS if scenario.name != "log"]
 SYNCED_BY_COMMITS = {"batch-commits"}
 """Plays whose promises hold after a power cut, even where the topics sync nothing before they answer."""
@@ -51,9 +53,14 @@ def test_what_the_broker_promises_holds(first, all_results, virtual_world):
 @pytest.mark.usefixtures("virtual_world_only")
 @pytest.mark.parametrize("scenario", OTHER_PLAYS)
 def test_what_is_promised_in_other_plays_holds(scenario):
-    report = SeedsReport([run_seed(seed, scenario=scenario) for seed in range(SEEDS_PER_TEST)])
+    """A seed that happens to meet too few faults proves little: a later one takes its place."""
+    results: list[SeedResult] = []
+    for seed in range(SEEDS_PER_TEST + SPARE_SEEDS_MAX):
+        if sum(result.counts for result in results) < SEEDS_PER_TEST:
+            results.append(run_seed(seed, scenario=scenario))
+    report = SeedsReport(results)
     assert not report.failed, "\n".join(failure_text(result) for result in report.failed)
-    assert not report.uncounted, [result.seed for result in report.uncounted]
+    assert len(report.results) - len(report.uncounted) == SEEDS_PER_TEST, [result.seed for result in report.uncounted]
     assert [fault for fault in SCENARIOS[scenario].met if not report.times(fault)] == []
     loses_unsynced_writes = any(result.met[UNSYNCED] and result.met["power cut"] for result in report.results)
     assert loses_unsynced_writes == (scenario in SYNCED_BY_COMMITS)

@@ -3,6 +3,7 @@
 import click
 
 from headrace.cli.bench.loads import consume, latency, produce
+from headrace.cli.bench.shards import shards
 from headrace.cli.group import RootGroup
 from headrace.cli.termination import end_in_order
 from tools.bench.commands.compaction import compaction
@@ -34,7 +35,7 @@ for _command in (
     *(connections, partitions, start, recovery, compaction),
 ):
     bench.add_command(with_kafka_option(_command))
-for _command in (compare, spark, pipeline):
+for _command in (shards, compare, spark, pipeline):
     bench.add_command(_command)
 
 if __name__ == "__main__":
