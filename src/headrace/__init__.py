@@ -8,7 +8,7 @@ if _typing.TYPE_CHECKING:
     from headrace.client import Admin, Consumer, Producer
     from headrace.client.errors import (
         AuthenticationFailed,
-        BadAnswer,
+        BadResponse,
         BatchFenced,
         BrokerError,
         BrokerUnreachable,
@@ -31,7 +31,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Admin",
     "AuthenticationFailed",
-    "BadAnswer",
+    "BadResponse",
     "BatchFenced",
     "BrokerError",
     "BrokerUnreachable",

@@ -196,7 +196,7 @@ def test_metadata_of_many_topics(client: ReplayClient, monkeypatch: pytest.Monke
         rounds = MetadataRounds(broker, client, topic="metadata", topics=3, partitions=2, seconds=0.05)
         found = rounds()
         assert found["cpu_us_per_request"] >= 0
-        assert 0.2 < found["answer_kilobytes"] < 2
+        assert 0.2 < found["response_kilobytes"] < 2
         with monkeypatch.context() as patch:
             patch.setattr(MetadataRounds, "_check", lambda *_: 7)
             with pytest.raises(RunRejected, match="differ in length from the checked one"):

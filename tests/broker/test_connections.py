@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headrace.broker.net.connection import Answer
+from headrace.broker.net.connection import ResponseSlot
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX, SENT_BESIDE_OTHERS_BYTES_MAX
 from headrace.ports.disk import Slice
@@ -77,10 +77,10 @@ def test_small_answers_of_a_turn_leave_before_large_ones(large, monkeypatch):
     first, second = tuple(loop._connections.values())[-2:]
     file = large.machine.disk.open("data/large-0/00000000000000000000.log")
     for connection, parts in ((first, [Slice(file, 0, LARGE_BYTES // 2)]), (second, b"small")):
-        connection.answers.append(Answer(connection, None, 1))
-        connection.answers[0].complete(parts)
+        connection.responses.append(ResponseSlot(connection, None, 1))
+        connection.responses[0].complete(parts)
         monkeypatch.setattr(connection, "transport", NotedTransport(connection.transport, order))
-    loop._send_answers()
+    loop._send_responses()
     large.steps()
     assert order[:2] == [second.token, first.token]
     assert (len(reader.connection.receive()), others.connection.receive()) == (LARGE_BYTES // 2, b"small")

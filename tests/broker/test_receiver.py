@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.broker.net.buffers import BufferPool
-from headrace.broker.net.connection import Answer
+from headrace.broker.net.connection import ResponseSlot
 from headrace.broker.net.receiver import Receiver
 from headrace.model.limits import (
     FRAME_STALLED_MS,
@@ -57,7 +57,7 @@ class Receiving:
         self._views.append((sender, view[start:end], bytes(view[start:end])))
         self.time_ms += self.frame_takes_ms
         if not self.answered:
-            sender.answers.append(Answer(sender, None, 1))
+            sender.responses.append(ResponseSlot(sender, None, 1))
 
     def end_turn(self):
         for sender, view, content in self._views:
@@ -486,11 +486,11 @@ def test_frames_beyond_the_unanswered_limit_wait_in_the_rest():
     assert receiving.contents(sender) == whole[:REQUESTS_IN_FLIGHT_MAX]
     assert len(sender.rest) == 30 * 14
     for _ in range(10):
-        sender.answers.popleft()
+        sender.responses.popleft()
     assert receiving.receiver.resume(sender)
     receiving.end_turn()
     assert receiving.contents(sender) == whole[: REQUESTS_IN_FLIGHT_MAX + 10]
-    sender.answers.clear()
+    sender.responses.clear()
     assert receiving.receiver.resume(sender)
     receiving.end_turn()
     assert receiving.contents(sender) == whole
@@ -502,7 +502,7 @@ def test_a_large_frame_is_not_begun_beyond_the_unanswered_limit():
     receiving.answered = False
     receiving.feed(sender, frame(b"s" * 10) * REQUESTS_IN_FLIGHT_MAX + declared(300_000) + b"l" * 1000)
     assert receiving.pool.lent_bytes == 0
-    sender.answers.clear()
+    sender.responses.clear()
     assert receiving.receiver.resume(sender)
     receiving.feed(sender, b"l" * 299_000)
     assert receiving.contents(sender)[-1] == b"l" * 300_000

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.broker.net.connection import Answer
+from headrace.broker.net.connection import ResponseSlot
 from headrace.broker.net.sender import Sender
-from headrace.model.limits import COPIED_SLICE_BYTES_MAX, LARGE_ANSWER_BYTES
+from headrace.model.limits import COPIED_SLICE_BYTES_MAX, LARGE_RESPONSE_BYTES
 from headrace.ports.disk import Slice
 from headrace.sim.disk import VirtualDisk
 from headrace.sim.entropy import SeededEntropy
@@ -30,8 +30,8 @@ class Sending:
         self.expected = b""
 
     def answer(self, parts, waits=0):
-        answer = Answer(self.connection, parts, waits)
-        self.connection.answers.append(answer)
+        answer = ResponseSlot(self.connection, parts, waits)
+        self.connection.responses.append(answer)
         return answer
 
     def slice(self, position, length):
@@ -66,7 +66,7 @@ def test_answers_completed_out_of_order_leave_in_order():
     answers[1].complete(b"second")
     sending.sender.send_ready(sending.connection)
     assert sending.transport.sent == b"firstsecondthirdfourth"
-    assert not sending.connection.answers
+    assert not sending.connection.responses
 
 
 def test_an_answer_that_waits_for_an_acknowledgement_holds_up_those_behind_it():
@@ -121,14 +121,14 @@ def test_what_the_peer_has_no_room_for_stays_and_follows():
     sending.transport.room = 35_000
     sending.sender.send_unsent(sending.connection)
     assert not sending.connection.unsent
-    assert sending.connection.answers[0] is later
+    assert sending.connection.responses[0] is later
     sending.sender.send_ready(sending.connection)
     assert sending.transport.sent == sending.bytes_of(parts) + b"later"
 
 
 def test_a_large_answer_leaves_behind_the_small_ones_of_its_turn_with_what_became_ready_since():
     sending = Sending()
-    parts = [b"head", sending.slice(0, LARGE_ANSWER_BYTES + 1), b"tail"]
+    parts = [b"head", sending.slice(0, LARGE_RESPONSE_BYTES + 1), b"tail"]
     sending.answer(parts)
     assert sending.sender.send_ready(sending.connection) == 0
     assert not sending.transport.calls
@@ -248,4 +248,4 @@ def test_bytes_before_a_fetch_are_not_held_for_ever():
         parked.complete([b"p"])
         parked = sending.answer(None, PENDING)
         sending.drain()
-        sending.connection.answers.clear()
+        sending.connection.responses.clear()

@@ -10,7 +10,7 @@ from headrace.broker.api.registry import SERVED
 from headrace.client import Admin, ConfigResource, NewScramUser, NewTopic, ResourceType, ScramMechanism
 from headrace.client.core.admin import topics, users
 from headrace.client.core.cluster import Cluster
-from headrace.client.errors import BadAnswer, BrokerError, InvalidArgument, UnsupportedByBroker
+from headrace.client.errors import BadResponse, BrokerError, InvalidArgument, UnsupportedByBroker
 from headrace.testing import EmbeddedBroker
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import (
@@ -93,7 +93,7 @@ def test_pages_are_put_together() -> None:
 
 def test_a_broker_that_goes_round_in_circles_is_left() -> None:
     script = Script(page("a", 0, after=("a", 1)), page("a", 0, after=("a", 1)))
-    with pytest.raises(BadAnswer, match="the same page of partitions repeatedly"):
+    with pytest.raises(BadResponse, match="the same page of partitions repeatedly"):
         script.run(topics.topic_partitions(["a"]))
 
 

@@ -9,7 +9,7 @@ from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import FEW_PARTITIONS_MAX, ConsumerCore, ConsumerSettings
 from headrace.client.core.fetch_requests import FetchSettings
 from headrace.client.core.partition_reader import open_batch
-from headrace.client.errors import BadAnswer
+from headrace.client.errors import BadResponse
 from headrace.client.record_batch import RecordBatch
 from headrace.model.ids import TopicPartition
 from headrace.wire.records.compression import Compression
@@ -48,7 +48,7 @@ def test_damage_behind_whole_batches_is_told_after_them() -> None:
     for _ in range(4):
         world.step()
     assert [each.begin for each in world.core.take_batches()] == [0, 1]
-    with pytest.raises(BadAnswer, match="damaged at offset 2"):
+    with pytest.raises(BadResponse, match="damaged at offset 2"):
         world.core.take_batches()
     assert world.core.position(T0) == 2
 
@@ -66,7 +66,7 @@ def test_what_was_produced_damaged_is_told_by_its_offset(read: Callable[[RecordB
         world.step()
     whole = RecordBatch(world.core.take_batches())
     assert (whole.offset, whole.next_offset) == (0, 3)
-    with pytest.raises(BadAnswer, match=r"t-0 is damaged at offset 1: .* up to offset 2$"):
+    with pytest.raises(BadResponse, match=r"t-0 is damaged at offset 1: .* up to offset 2$"):
         read(whole)
 
 

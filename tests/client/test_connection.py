@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headrace.client.core.calls import Call
 from headrace.client.core.connection import BrokerConnection
-from headrace.client.errors import BadAnswer, ClientError, InvalidArgument, UnsupportedByBroker
+from headrace.client.errors import BadResponse, ClientError, InvalidArgument, UnsupportedByBroker
 from headrace.wire.apis import ApiKey
 from headrace.wire.frames import read_request_header, response_frame
 from headrace.wire.messages import fetch, metadata, produce
@@ -87,7 +87,7 @@ def test_a_broker_that_refuses_every_hello() -> None:
         return connection.receive(response_frame(18, 0, correlation_id, b"\x00\x23\x00\x00\x00\x00"))[1]
 
     second = refuse(connection.first_request())
-    with pytest.raises(BadAnswer, match="UNSUPPORTED_VERSION"):
+    with pytest.raises(BadResponse, match="UNSUPPORTED_VERSION"):
         refuse(second)
 
 
@@ -110,28 +110,28 @@ def test_answers_out_of_order() -> None:
     broker = make_broker()
     connection = make_connection(broker)
     first, second = broker.feed(connection.send(ASK)), broker.feed(connection.send(ASK))
-    with pytest.raises(BadAnswer, match="in order"):
+    with pytest.raises(BadResponse, match="in order"):
         connection.receive(second + first)
 
 
 def test_an_answer_to_nothing() -> None:
     connection = make_connection(make_broker())
-    with pytest.raises(BadAnswer, match="a response without a request"):
+    with pytest.raises(BadResponse, match="a response without a request"):
         connection.receive(b"\x00\x00\x00\x04\x00\x00\x00\x07")
 
 
 @pytest.mark.parametrize("size", [-1, 0, 3, 1001, 2**31 - 1])
 def test_sizes_that_cannot_be(size: int) -> None:
-    connection = BrokerConnection(address="here:9092", client_id="tester", answer_bytes_max=1000)
+    connection = BrokerConnection(address="here:9092", client_id="tester", response_bytes_max=1000)
     connection.first_request()
-    with pytest.raises(BadAnswer, match="TLS"):
+    with pytest.raises(BadResponse, match="TLS"):
         connection.receive(size.to_bytes(4, "big", signed=True))
 
 
 def test_something_that_is_not_a_broker() -> None:
     connection = BrokerConnection(address="here:80", client_id="tester")
     connection.first_request()
-    with pytest.raises(BadAnswer, match="here:80"):
+    with pytest.raises(BadResponse, match="here:80"):
         connection.receive(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 

@@ -8,7 +8,7 @@ from headrace.client.core.cluster import Cluster
 from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
 from headrace.client.core.fetch_requests import FetchSettings
 from headrace.client.core.partition_reader import open_batch
-from headrace.client.errors import BadAnswer, BrokerError, BrokerUnreachable
+from headrace.client.errors import BadResponse, BrokerError, BrokerUnreachable
 from headrace.client.types import EARLIEST, LATEST, Broker, ConsumerRecord, IsolationLevel
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
@@ -419,7 +419,7 @@ def test_damaged_records_are_told_and_can_be_jumped_over() -> None:
     damaged[-1] ^= 1
     world.logs[0] = [batch(0, b"a"), bytes(damaged), batch(2, b"c")]
     assert values(world.read(3)) == [b"a"]
-    with pytest.raises(BadAnswer, match="t-0 is damaged at offset 1"):
+    with pytest.raises(BadResponse, match="t-0 is damaged at offset 1"):
         world.core.take(10)
     world.core.seek(T0, 2)
     assert values(world.read()) == [b"c"]
@@ -428,7 +428,7 @@ def test_damaged_records_are_told_and_can_be_jumped_over() -> None:
 def test_bytes_that_are_not_batches() -> None:
     world = World()
     world.logs[0] = [batch(0, b"a"), bytes(100)]
-    with pytest.raises(BadAnswer, match="t-0"):
+    with pytest.raises(BadResponse, match="t-0"):
         world.read()
 
 

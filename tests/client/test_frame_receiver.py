@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.client.core.frame_receiver import GROWTH_BYTES, LARGE_BYTES_MIN, SPARES_MAX, Incoming
-from headrace.client.errors import BadAnswer
+from headrace.client.errors import BadResponse
 
 FRAME_BYTES_MAX = 8 * GROWTH_BYTES
 
@@ -81,5 +81,5 @@ def test_a_frame_that_is_held_does_not_change() -> None:
 
 @pytest.mark.parametrize("size", [-1, 0, 3, FRAME_BYTES_MAX + 1])
 def test_sizes_that_are_refused(size: int) -> None:
-    with pytest.raises(BadAnswer, match="check that it is a Kafka broker"):
+    with pytest.raises(BadResponse, match="check that it is a Kafka broker"):
         Incoming("here", FRAME_BYTES_MAX).take(size.to_bytes(4, "big", signed=True))

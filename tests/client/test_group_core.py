@@ -11,7 +11,7 @@ from headrace.client.core.consumer import ConsumerCore, ConsumerSettings
 from headrace.client.core.groups.consumer_protocol import encode_assignment
 from headrace.client.core.groups.group import GroupCore
 from headrace.client.core.groups.membership import MembershipSettings, NoticeKind
-from headrace.client.errors import BadAnswer, BrokerError, BrokerUnreachable
+from headrace.client.errors import BadResponse, BrokerError, BrokerUnreachable
 from headrace.client.types import EARLIEST, OffsetAndMetadata
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
@@ -331,5 +331,5 @@ def test_a_coordinator_that_chooses_what_nobody_offered() -> None:
         return answer
 
     world.answer = lying  # type: ignore[method-assign]
-    with pytest.raises(BadAnswer, match="chose 'sticky'"):
+    with pytest.raises(BadResponse, match="chose 'sticky'"):
         world.steps()

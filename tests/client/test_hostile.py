@@ -13,7 +13,7 @@ import pytest
 from headrace.client import Admin, Consumer, Producer
 from headrace.client.blocking.raw import RawFetcher
 from headrace.client.config import AdminConfig
-from headrace.client.errors import BadAnswer, BrokerUnreachable, ClientError, DeadlineExceeded
+from headrace.client.errors import BadResponse, BrokerUnreachable, ClientError, DeadlineExceeded
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import metadata
 from tests.reserved_ports import reserved_address
@@ -75,11 +75,11 @@ def hangs_up(connection: socket.socket) -> None:
     ("behave", "error"),
     [
         (listen_only, DeadlineExceeded),
-        (garbage, BadAnswer),
-        (huge, BadAnswer),
+        (garbage, BadResponse),
+        (huge, BadResponse),
         (never_ending, DeadlineExceeded),
-        (wrong_correlation, BadAnswer),
-        (truncated, BadAnswer),
+        (wrong_correlation, BadResponse),
+        (truncated, BadResponse),
         (hangs_up, BrokerUnreachable),
     ],
 )

@@ -11,7 +11,7 @@ from headrace.client.core.cluster import Cluster, fetch_metadata
 from headrace.client.core.engine import ClientEngine
 from headrace.client.core.link import THROTTLE_MS_MAX, Address
 from headrace.client.core.links import SILENCE_MS, Links
-from headrace.client.errors import BadAnswer, BrokerUnreachable, ClientError, DeadlineExceeded, UnsupportedByBroker
+from headrace.client.errors import BadResponse, BrokerUnreachable, ClientError, DeadlineExceeded, UnsupportedByBroker
 from headrace.client.types import Broker
 from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
@@ -244,7 +244,7 @@ def test_an_idle_connection_that_the_broker_closes_is_made_again() -> None:
 @pytest.mark.parametrize("garbage", [b"HTTP/1.1 200 OK\r\n\r\n", b"\x00\x00\x00\x05\xff\xff\xff\xff\x00", bytes(9)])
 def test_garbage_closes_the_connection(garbage: bytes) -> None:
     world = World({1: lambda chunk: garbage})
-    assert isinstance(world.ask(), BadAnswer)
+    assert isinstance(world.ask(), BadResponse)
     assert world.network.transports[0].is_closed
 
 

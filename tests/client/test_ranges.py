@@ -8,7 +8,7 @@ from headrace.client.core.calls import PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.fetch_requests import FetchSettings
 from headrace.client.core.ranges import FetchedBytes, RangeReader
-from headrace.client.errors import BadAnswer, BrokerError, BrokerUnreachable, UnsupportedByBroker
+from headrace.client.errors import BadResponse, BrokerError, BrokerUnreachable, UnsupportedByBroker
 from headrace.client.types import EARLIEST_LOCAL
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
@@ -232,7 +232,7 @@ def test_an_answer_without_what_was_asked_for_is_refused() -> None:
     reader = world.reader({0: (5, 9)})
     whole = batch(5, 1)
     world.logs[0] = {5: whole[:8] + bytes(4) + whole[12:]}
-    with pytest.raises(BadAnswer):
+    with pytest.raises(BadResponse):
         world.read(reader)
 
 

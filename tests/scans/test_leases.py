@@ -96,7 +96,7 @@ def folders(broker):
 
 
 def test_a_manifest_in_pages(broker, client, monkeypatch):
-    monkeypatch.setattr(handler, "SEGMENTS_PER_ANSWER", 2)
+    monkeypatch.setattr(handler, "SEGMENTS_PER_RESPONSE", 2)
     lease_id, found, pages = client.whole()
     assert pages > 3
     assert client.scanned(found) == expected()
@@ -109,7 +109,7 @@ def test_a_manifest_in_pages(broker, client, monkeypatch):
 
 
 def test_pages_tell_of_every_aborted_transaction(monkeypatch):
-    monkeypatch.setattr(handler, "SEGMENTS_PER_ANSWER", 1)
+    monkeypatch.setattr(handler, "SEGMENTS_PER_RESPONSE", 1)
     broker = transaction_broker()
     client = ScanClient(broker)
     client.delete_topic("t")

@@ -66,7 +66,7 @@ def acknowledge_before_the_write(patch):
         end_turn = options["end_turn"]
 
         def end_turn_late():
-            loop._send_answers()
+            loop._send_responses()
             end_turn()
 
         begin(loop, **(options | {"end_turn": end_turn_late}))

@@ -10,7 +10,7 @@ from headrace.wire.apis import ApiKey, codec
 from headrace.wire.errors import ProtocolError
 from headrace.wire.frames import response_frame
 from headrace.wire.messages import offset_commit, txn_offset_commit
-from headrace.wire.offset_slices import OffsetAnswers, OffsetSlices
+from headrace.wire.offset_slices import OffsetResponses, OffsetSlices
 from headrace.wire.primitives.stepped import Paused, SteppedBody
 from tests.wire import samples
 
@@ -166,7 +166,7 @@ def test_the_answers_of_slices_are_one(key, version):
         )
         for number in range(150)
     ]
-    answers = OffsetAnswers(key, version)
+    answers = OffsetResponses(key, version)
     for begin in (0, 1, 140):
         part = tuple(topics[begin : {0: 1, 1: 140, 140: 150}[begin]])
         encoded = module.encode_response(getattr(module, f"{name}Response")(topics=part), version)

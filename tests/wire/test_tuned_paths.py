@@ -123,7 +123,7 @@ def test_a_produce_response_is_encoded_as_the_codec_writes_it(version: int) -> N
 
 def _produce_body(
     version: int,
-    topics: list[tuple[bytes, list[produce.PartitionAnswer]]],
+    topics: list[tuple[bytes, list[produce.PartitionResult]]],
     throttle_ms: int,
     refused: dict[int, list[int]],
     leaders: dict[int, CurrentLeader],

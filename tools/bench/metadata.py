@@ -43,7 +43,7 @@ class MetadataRounds:
             "requests_per_second": report.requests / report.seconds,
             "p50_us": report.p50_us(),
             "p99_us": report.p99_us(),
-            "answer_kilobytes": answer_bytes / 1000,
+            "response_kilobytes": answer_bytes / 1000,
         }
         if before is not None and after is not None:
             figures["cpu_us_per_request"] = (after - before) / report.requests * 1e6

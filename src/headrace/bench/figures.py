@@ -47,7 +47,7 @@ FIGURES: Mapping[str, Figure] = {
     "tail_megabytes": Figure("unclean MB", "{:,.0f}"),
     "tail_batches": Figure("unclean batches", "{:,.0f}"),
     "allowed_seconds": Figure("allowed s", "{:.2f}"),
-    "answer_kilobytes": Figure("answer KB", "{:,.0f}"),
+    "response_kilobytes": Figure("answer KB", "{:,.0f}"),
     "per_second": Figure("per second", "{:,.0f}"),
     "rows_per_second": Figure("rows/s", "{:,.0f}"),
     "cpu_us_per_row": Figure("CPU us/row", "{:.2f}"),

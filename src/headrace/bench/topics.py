@@ -77,11 +77,11 @@ def producer_identities(bootstrap: str, count: int) -> list[ProducerIdentity]:
     with BenchConnection(bootstrap) as link:
         deadline = time.monotonic() + LEADERS_SECONDS_MAX
         while len(identities) < count:
-            answer = link.call(init_producer_id, request, INIT_PRODUCER_ID_VERSION)
-            if not answer.error_code:
-                identities.append(ProducerIdentity(answer.producer_id, answer.producer_epoch))
+            response = link.call(init_producer_id, request, INIT_PRODUCER_ID_VERSION)
+            if not response.error_code:
+                identities.append(ProducerIdentity(response.producer_id, response.producer_epoch))
             elif time.monotonic() > deadline:
-                raise BenchError(f"no producer ids: {error_name(answer.error_code)}")
+                raise BenchError(f"no producer ids: {error_name(response.error_code)}")
             else:
                 time.sleep(LOOK_AGAIN_SECONDS)
     return identities

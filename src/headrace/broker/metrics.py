@@ -132,7 +132,7 @@ class Metrics:
     def _lines(self, collectors: Iterable[Iterable[Family]]) -> Iterator[str]:
         for family in self._families():
             yield from _family_lines(family)
-        yield from _heading("headrace_request_seconds", "histogram", "Time from request to answer, by API.")
+        yield from _heading("headrace_request_seconds", "histogram", "Time from request to response, by API.")
         for api_key, histogram in sorted(self.latencies.items()):
             yield from histogram.lines("headrace_request_seconds", (("api", _api_name(api_key)),), 0.001)
         yield from _heading("headrace_loop_turn_seconds", "histogram", "Time one turn of the loop took, waiting aside.")

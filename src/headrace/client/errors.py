@@ -34,7 +34,7 @@ class BrokerUnreachable(ClientError):
     """A connection to a broker could not be made, or broke before the response arrived."""
 
 
-class BadAnswer(ClientError):
+class BadResponse(ClientError):
     """A broker's response cannot be decoded."""
 
 

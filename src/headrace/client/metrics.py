@@ -34,7 +34,7 @@ METRICS: Mapping[str, Metric] = {
     "connection-failure-total": Metric(
         "client.connection_failures", "counter", "{failure}", "Connections that could not be made or broke."
     ),
-    "requests-in-flight": Metric("client.requests_in_flight", "gauge", "{request}", "Requests without an answer yet."),
+    "requests-in-flight": Metric("client.requests_in_flight", "gauge", "{request}", "Requests without a response yet."),
     "request-total": Metric("client.requests", "counter", "{request}", "Requests sent."),
     "incoming-byte-total": Metric("client.received_bytes", "counter", "By", "Bytes received from brokers."),
     "outgoing-byte-total": Metric("client.sent_bytes", "counter", "By", "Bytes sent to brokers."),

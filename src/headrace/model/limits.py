@@ -108,7 +108,7 @@ METADATA_TOPICS_MAX = 100_000
 COPIED_SLICE_BYTES_MAX = 16 << 10
 """Below this a fetched slice is read and sent with its header in one call, which is cheaper than sendfile."""
 
-LARGE_ANSWER_BYTES = 64 << 10
+LARGE_RESPONSE_BYTES = 64 << 10
 """Responses with more than this from files are sent after all others of the turn."""
 
 SENT_ALONE_BYTES_MAX = 16 << 20

@@ -19,7 +19,7 @@ from headrace.shards.layout import copy_key, has_key, is_formatted, shard_folder
 CONTROLLERS_DEFAULT = 3
 LOOK_SECONDS = 0.02
 ANSWER_MS_MAX = 2_000
-"""Time for one answer of a broker that has just been started."""
+"""Time for one response of a broker that has just been started."""
 LOG_TAIL_BYTES = 4096
 """End of a log in which the reason of a failure is looked for."""
 LOG_START_BYTES_MAX = 1 << 20

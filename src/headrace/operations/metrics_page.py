@@ -28,15 +28,15 @@ def read_page(host: str, port: int) -> MetricsPage:
     connection = HTTPConnection(host, port, timeout=PAGE_SECONDS_MAX)
     try:
         connection.request("GET", "/metrics")
-        answer = connection.getresponse()
-        content = answer.read(PAGE_BYTES_MAX)
+        response = connection.getresponse()
+        content = response.read(PAGE_BYTES_MAX)
     except (OSError, HTTPException) as error:
         raise MetricsUnavailable(f"the metrics page at {host}:{port} cannot be read: {error}") from None
     finally:
         connection.close()
-    if answer.status != 200:
+    if response.status != 200:
         raise MetricsUnavailable(
-            f"the metrics page at {host}:{port} returns status {answer.status}: is this a broker's metrics address?"
+            f"the metrics page at {host}:{port} returns status {response.status}: is this a broker's metrics address?"
         )
     return parse_page(content.decode(errors="replace"))
 

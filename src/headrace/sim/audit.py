@@ -33,16 +33,16 @@ class Auditor:
         self._connection.wire.close()
 
     def ask(self, api_key: ApiKey, version: int, request: object) -> Any:
-        answers: list[Any] = []
+        responses: list[Any] = []
         self._connection.send(api_key, version, request)
 
         def answered() -> bool:
-            answers.extend(message for _, message in self._connection.poll())
-            return bool(answers) or self._connection.is_closed()
+            responses.extend(message for _, message in self._connection.poll())
+            return bool(responses) or self._connection.is_closed()
 
         self._context.world.run_until(answered, ANSWER_STEPS_MAX)
-        require(bool(answers), ALL_THERE, "the audit connection was closed")
-        return answers[0]
+        require(bool(responses), ALL_THERE, "the audit connection was closed")
+        return responses[0]
 
     def _read_all(self, partition: PartitionHistory) -> list[SentBatch]:
         """Read everything by topic name, so that an old topic of that name would be noticed too."""

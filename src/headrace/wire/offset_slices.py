@@ -134,7 +134,7 @@ class OffsetSlices:
         return string_span(self._body, position, len(self._body), compact=self._flexible)[1]
 
 
-class OffsetAnswers:
+class OffsetResponses:
     """The responses of all slices as one."""
 
     def __init__(self, key: int, version: int) -> None:

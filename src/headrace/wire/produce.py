@@ -107,7 +107,7 @@ def _bounded(record_sets: int) -> None:
         )
 
 
-PartitionAnswer = tuple[int, int, int, int, int]
+PartitionResult = tuple[int, int, int, int, int]
 """(partition, error, base offset, append time, log start offset)."""
 
 _ERROR_AND_OFFSET = Struct(">hq")
@@ -125,7 +125,7 @@ _FLEXIBLE_SUFFIX = b"\x01\x00\x00"  # the same two and no tagged fields
 
 
 def _partition_layout(version: int) -> tuple[Struct, int, bytes]:
-    """(fixed fields, how many of a PartitionAnswer they take, what follows them)."""
+    """(fixed fields, how many of a PartitionResult they take, what follows them)."""
     if version < 2:
         return Struct(">ihq"), 3, _EMPTY_SUFFIX
     if version < 5:
@@ -152,7 +152,7 @@ _LAYOUTS = tuple(_partition_layout(version) for version in range(14))
 def encode_response(
     version: int,
     correlation_id: int,
-    topics: Sequence[tuple[bytes, Sequence[PartitionAnswer]]],
+    topics: Sequence[tuple[bytes, Sequence[PartitionResult]]],
     throttle_time_ms: int,
     refused_records: Mapping[int, Sequence[int]] = _NOTHING_REFUSED,
     leaders: Mapping[int, CurrentLeader] = _NO_LEADERS,
@@ -178,12 +178,12 @@ def encode_response(
             head = _INT16.pack(len(topic)) + topic + _INT32.pack(len(partitions))
         pieces.append(head)
         at += len(head)
-        for answer in partitions:
+        for result in partitions:
             blamed = refused_records.get(len(errors_at))
             ending = _refusal_suffix(version, blamed) if blamed and suffix else suffix
             if leaders and version >= CURRENT_LEADER_FROM and len(errors_at) in leaders:
                 ending = ending[:-1] + leader_fields(_LEADER_TAG, leaders[len(errors_at)])
-            pieces.append(layout.pack(*answer[:taken]) + ending)
+            pieces.append(layout.pack(*result[:taken]) + ending)
             errors_at.append(at + _ERROR_AT)
             at += layout.size + len(ending)
         if compact:

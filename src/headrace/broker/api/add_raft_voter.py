@@ -9,11 +9,11 @@ from headrace.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVo
 
 
 def handle(request: AddRaftVoterRequest, ctx: RequestContext) -> AddRaftVoterResponse | Parked:
-    def answer(code: ErrorCode, message: str | None) -> AddRaftVoterResponse:
+    def make_response(code: ErrorCode, message: str | None) -> AddRaftVoterResponse:
         return AddRaftVoterResponse(throttle_time_ms=ctx.throttle_time_ms, error_code=code, error_message=message)
 
     refusal = refusal_of(ctx, request.cluster_id)
     if refusal is not None:
-        return answer(*refusal)
+        return make_response(*refusal)
     voter = voter_key(request.voter_id, request.voter_directory_id)
-    return park_until_changed(ctx, partial(ctx.controller.quorum.add_voter, voter), answer)
+    return park_until_changed(ctx, partial(ctx.controller.quorum.add_voter, voter), make_response)

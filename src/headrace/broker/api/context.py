@@ -106,7 +106,7 @@ class Parked:
 
     def abandoned(self) -> bool:
         """Return whether the client has disconnected, so that the work for it can stop."""
-        closed = self._writer.answer.connection.closed
+        closed = self._writer.slot.connection.closed
         if closed and not self.completed:
             self._end()
         return closed

@@ -24,7 +24,7 @@ from headrace.broker.api.refusals import too_large
 from headrace.broker.api.registry import BEFORE_AUTHENTICATION, INTERNAL, SERVED, ServedApi
 from headrace.broker.api.response_writer import ResponseWriter
 from headrace.broker.api.support.proposals import COMMIT_WAIT_MS_MIN
-from headrace.broker.net.connection import NO_TOKEN, NOT_ANSWERED_YET, Answer, Connection, UnorderedAnswer
+from headrace.broker.net.connection import NO_RESPONSE_YET, NO_TOKEN, Connection, PeerResponseSlot, ResponseSlot
 from headrace.broker.net.receiver import HandleRepeat
 from headrace.broker.services import FetchServices, RaftServices, TurnClock
 from headrace.model.limits import (
@@ -193,7 +193,7 @@ class Dispatcher:
             raise ProtocolError(reason)
         self._services.metrics.request_errors[api_key] += 1
         self._services.logger.info("request refused", peer=connection.transport.peer_address, reason=reason)
-        connection.answers.append(Answer(connection, response_frame(api_key, version, correlation_id, body), 0))
+        connection.responses.append(ResponseSlot(connection, response_frame(api_key, version, correlation_id, body), 0))
         connection.mark_dirty()
         return False
 
@@ -211,23 +211,23 @@ class Dispatcher:
         self, route: Route, connection: Connection, frame: memoryview, start: int, position: int, end: int, version: int
     ) -> None:
         """Let the active controller answer, or this node if there is none in time."""
-        from headrace.broker.api.forwarded_requests import ForwardedAnswer  # a standalone node never needs it
+        from headrace.broker.api.forwarded_requests import ForwardedRequest  # a standalone node never needs it
 
         wait_ms = FORWARD_WAIT_MS
         if end - start <= REQUEST_BYTES_AT_ONCE_MAX:
             request = self._handler(route.api).decode_request(frame, position, end, version)
             wait_ms = max(COMMIT_WAIT_MS_MIN, min(getattr(request, "timeout_ms", wait_ms), FORWARD_WAIT_MS_MAX))
-        answer, request_bytes = self._reserve(connection), bytes(frame[start:end])
-        ForwardedAnswer(self._services, answer, request_bytes, self.dispatch).begin(wait_ms)
+        slot, request_bytes = self._reserve(connection), bytes(frame[start:end])
+        ForwardedRequest(self._services, slot, request_bytes, self.dispatch).begin(wait_ms)
 
-    def _reserve(self, connection: Connection) -> Answer:
+    def _reserve(self, connection: Connection) -> ResponseSlot:
         """Reserve the slot of a response."""
         if connection.peer is None:
-            answer = Answer(connection, None, NOT_ANSWERED_YET)
-            connection.answers.append(answer)
-            return answer
+            slot = ResponseSlot(connection, None, NO_RESPONSE_YET)
+            connection.responses.append(slot)
+            return slot
         connection.peer.requests_unanswered += 1
-        return UnorderedAnswer(connection, None, NOT_ANSWERED_YET)
+        return PeerResponseSlot(connection, None, NO_RESPONSE_YET)
 
     def _peer_route(self, connection: Connection, api_key: int, size: int) -> Route | None:
         """Return the route of a request of another node."""
@@ -342,6 +342,6 @@ class Dispatcher:
         from headrace.broker.api import api_versions
 
         body = codec(ApiKey.API_VERSIONS).encode_response(api_versions.unsupported(self._services.image), 0)
-        answer = Answer(connection, response_frame(ApiKey.API_VERSIONS, 0, correlation_id, body), 0)
-        connection.answers.append(answer)
+        slot = ResponseSlot(connection, response_frame(ApiKey.API_VERSIONS, 0, correlation_id, body), 0)
+        connection.responses.append(slot)
         connection.mark_dirty()

@@ -16,7 +16,7 @@ from headrace.broker.api.fetch_response import (
     with_leaders,
 )
 from headrace.broker.missed_leaders import MissedLeaders
-from headrace.broker.net.connection import NOT_ANSWERED_YET, Answer, Connection
+from headrace.broker.net.connection import NO_RESPONSE_YET, Connection, ResponseSlot
 from headrace.broker.partitions.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -61,21 +61,21 @@ def handle(
     version: int,
     correlation_id: int,
 ) -> None:
-    answer = Answer(connection, None, NOT_ANSWERED_YET)
-    connection.answers.append(answer)
+    slot = ResponseSlot(connection, None, NO_RESPONSE_YET)
+    connection.responses.append(slot)
     if end - position > FETCH_BYTES_AT_ONCE_MAX:
         frame = memoryview(bytes(frame[position:end]))  # the receive buffer is reused after this turn
-        _LongRequest(services, connection, _decode_in_slices(services, frame, version, correlation_id, answer)).step()
+        _LongRequest(services, connection, _decode_in_slices(services, frame, version, correlation_id, slot)).step()
         return
     request = scan_request(frame, position, end, version)
     session, error = _session(services, request, version)
     if session is not None:
         session.update(request.topics, request.forgotten)
-    _serve(services, request, session, error, version, correlation_id, answer)
+    _serve(services, request, session, error, version, correlation_id, slot)
 
 
 def _decode_in_slices(
-    services: FetchServices, frame: memoryview, version: int, correlation_id: int, answer: Answer
+    services: FetchServices, frame: memoryview, version: int, correlation_id: int, slot: ResponseSlot
 ) -> Iterator[None]:
     """Decode a long request and serve it; yield after each slice."""
     scanning = scan_in_slices(frame, 0, len(frame), version, partitions_per_slice=FETCH_PARTITIONS_PER_SLICE)
@@ -86,7 +86,7 @@ def _decode_in_slices(
         for topics, forgotten in changes_in_slices(request.topics, request.forgotten, FETCH_PARTITIONS_PER_SLICE):
             session.update(topics, forgotten)
             yield
-    _serve(services, request, session, error, version, correlation_id, answer)
+    _serve(services, request, session, error, version, correlation_id, slot)
 
 
 class _LongRequest:
@@ -115,17 +115,17 @@ def _serve(
     error: ErrorCode,
     version: int,
     correlation_id: int,
-    answer: Answer,
+    slot: ResponseSlot,
 ) -> None:
     """Read the partitions, now or when they have enough, and respond."""
-    connection = answer.connection
+    connection = slot.connection
     # A follower's fetch moves the high watermark, so no client may claim to be one (CVE-2018-1288).
     if request.replica_id >= FIRST_FOLLOWER_ID:
         error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     if error is not _NONE:
         if version < SESSIONS_FROM:
             raise ProtocolError(f"Fetch version {version} has no field for the error {error.name}")
-        answer.complete(encoded(version, correlation_id, error, NO_SESSION, []))
+        slot.complete(encoded(version, correlation_id, error, NO_SESSION, []))
         return
     count = _count_wanted(services, request, session)
     began_ms = services.clock.monotonic_ms()
@@ -147,11 +147,11 @@ def _serve(
             services.metrics.request_errors[_FETCH] += failed
             add_by_topic(topics, wants, results, session, full=full)
             parts = encoded(version, correlation_id, _NONE, session_id, topics, endpoints)
-            answer.complete(joined_if_small(services.disk, parts))
+            slot.complete(joined_if_small(services.disk, parts))
             return
         SlicedFetchResponse(
             services,
-            answer,
+            slot,
             wants,
             results,
             session,

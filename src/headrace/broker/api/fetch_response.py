@@ -6,7 +6,7 @@ from typing import cast
 
 from headrace.broker.metrics import Metrics
 from headrace.broker.missed_leaders import MISSED, MissedLeaders
-from headrace.broker.net.connection import Answer, Part
+from headrace.broker.net.connection import Part, ResponseSlot
 from headrace.broker.partitions.fetch_sessions import FetchSession
 from headrace.broker.partitions.reader import WantedRead
 from headrace.broker.services import FetchServices
@@ -130,7 +130,7 @@ class SlicedFetchResponse:
     def __init__(
         self,
         services: FetchServices,
-        answer: Answer,
+        slot: ResponseSlot,
         wants: list[WantedRead],
         results: list[PartitionData],
         session: FetchSession | None,
@@ -141,13 +141,13 @@ class SlicedFetchResponse:
         full: bool,
     ) -> None:
         self._services = services
-        self._answer = answer
+        self._slot = slot
         self._wants = wants
         self._results = results
         self._session = session
         self._full = full
         self._topics: TopicResults = []
-        self._missed = MissedLeaders(services.image, answer.connection.listener_name)
+        self._missed = MissedLeaders(services.image, slot.connection.listener_name)
         self._names_leaders = version >= CURRENT_LEADER_FROM
         self._endpoints: list[LeaderEndpoint] = []
         encoding = encode_in_slices(
@@ -166,12 +166,12 @@ class SlicedFetchResponse:
 
     def step(self) -> None:
         """Do one slice of the work, and go on in the next turn until the response is complete."""
-        parts = None if self._answer.connection.closed else next(self._steps)
-        if parts is None and not self._answer.connection.closed:
+        parts = None if self._slot.connection.closed else next(self._steps)
+        if parts is None and not self._slot.connection.closed:
             self._services.timers.next_turn(self.step)
             return
         if parts is not None:
-            self._answer.complete(parts)
+            self._slot.complete(parts)
         self._services.unpin(self._slices)
 
     def _group(self) -> Iterator[None]:

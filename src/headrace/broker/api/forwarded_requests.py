@@ -9,7 +9,7 @@ in the format of its API.
 from collections.abc import Callable, Iterator
 
 from headrace.broker.api.context import HandlerServices, close_for_bad_input
-from headrace.broker.net.connection import NO_TOKEN, Answer, Connection
+from headrace.broker.net.connection import NO_TOKEN, Connection, ResponseSlot
 from headrace.broker.peers.controller_requests import Forward
 from headrace.model.access import Principal
 from headrace.model.errors import ErrorCode
@@ -63,8 +63,8 @@ class StandIn(Connection):
             return
         if self.closing:
             self._give(None)
-        elif self.answers and not self.answers[0].waits:
-            parts = self.answers[0].parts
+        elif self.responses and not self.responses[0].waits:
+            parts = self.responses[0].parts
             assert isinstance(parts, bytes | bytearray), "responses from files are not forwarded"
             self._give(bytes(parts))
 
@@ -82,25 +82,25 @@ class StandIn(Connection):
         self.parked.clear()
 
 
-class ForwardedAnswer:
-    """The response that a client waits for while its request is at the controller."""
+class ForwardedRequest:
+    """A request of this broker's client while it is at the controller, with the slot of its response."""
 
     def __init__(
         self,
         services: HandlerServices,
-        answer: Answer,
+        slot: ResponseSlot,
         frame: bytes,
         handle_here: Callable[[StandIn, bytes], None],
     ) -> None:
         self._services = services
-        self._answer = answer
+        self._slot = slot
         self._frame = frame
         self._handle_here = handle_here
         self._forward: Forward | None = None
         self._stand_in: StandIn | None = None
 
     def begin(self, timeout_ms: float) -> None:
-        client = self._answer.connection
+        client = self._slot.connection
         request = ForwardRequestRequest(
             principal_type=client.principal.type,
             principal_name=client.principal.name,
@@ -121,7 +121,7 @@ class ForwardedAnswer:
         elif response.error_code == ErrorCode.INVALID_REQUEST:
             self._end()
             error = ProtocolError(response.error_message or "the request is malformed")
-            close_for_bad_input(self._services, self._answer.connection, error)
+            close_for_bad_input(self._services, self._slot.connection, error)
         else:
             self._collected(response.frame or None)
 
@@ -131,7 +131,7 @@ class ForwardedAnswer:
             self._forward.cancel()
         if self._stand_in is not None:
             return
-        client = self._answer.connection
+        client = self._slot.connection
         self._stand_in = StandIn(
             client_address=client.transport.peer_address,
             listener_name=client.listener_name,
@@ -147,15 +147,15 @@ class ForwardedAnswer:
 
     def _collected(self, frame: bytes | None) -> None:
         self._end()
-        connection = self._answer.connection
+        connection = self._slot.connection
         if frame is not None:
-            self._answer.complete(frame)
+            self._slot.complete(frame)
         else:
             connection.closing = True
             connection.mark_dirty()
 
     def _end(self) -> None:
-        self._answer.connection.parked.pop(self, None)
+        self._slot.connection.parked.pop(self, None)
 
     def abandon(self) -> None:
         """Stop waiting, because the client has disconnected."""
@@ -198,7 +198,7 @@ class CarriedRequest:
         self.stand_in.abandon()
 
     def answer_now(self) -> None:
-        """Answer what can be answered, because the broker stops."""
+        """Respond where there are results, because the broker stops."""
         for parked in tuple(self.stand_in.parked):
             parked.answer_now()
 

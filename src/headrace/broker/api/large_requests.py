@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from headrace.broker.api.context import close_for_bad_input
-from headrace.broker.net.connection import NOT_ANSWERED_YET, Answer, Connection
+from headrace.broker.net.connection import NO_RESPONSE_YET, Connection, ResponseSlot
 from headrace.broker.services import RequestServices
 from headrace.model.limits import (
     BESIDE_OTHERS_MS,
@@ -24,11 +24,11 @@ from headrace.model.limits import (
 )
 from headrace.wire.errors import ProtocolError
 from headrace.wire.frames import response_frame
-from headrace.wire.offset_slices import OffsetAnswers, OffsetSlices
+from headrace.wire.offset_slices import OffsetResponses, OffsetSlices
 from headrace.wire.primitives.stepped import Paused, SteppedBody
 
 AT_ONCE = 0.0
-ANSWER_LOOK_MS = 1.0
+RESPONSE_CHECK_MS = 1.0
 """Interval at which a request checks whether the previous slice is answered, if that takes more than a turn."""
 
 
@@ -172,11 +172,11 @@ def commit_in_slices(
     slices_at_once: Callable[[], int],
 ) -> Iterator[float]:
     """Commit the offsets of the request some at a time, each slice when the previous one is answered."""
-    answer = Answer(connection, None, NOT_ANSWERED_YET)
-    connection.answers.append(answer)  # at once, to reserve the slot of the response
+    slot = ResponseSlot(connection, None, NO_RESPONSE_YET)
+    connection.responses.append(slot)  # at once, to reserve the slot of the response
 
     def commit() -> Iterator[float]:
-        slices, answers = OffsetSlices(key, version, frame.body), OffsetAnswers(key, version)
+        slices, responses = OffsetSlices(key, version, frame.body), OffsetResponses(key, version)
         stand_in = _SliceConnection(connection)
         while True:
             at_once = slices_at_once()
@@ -186,14 +186,14 @@ def commit_in_slices(
             slice_frame = memoryview(header + body)
             handle_frame(stand_in, slice_frame, 0, len(slice_frame))
             yield AT_ONCE
-            while not stand_in.closing and stand_in.answers[0].waits:
-                yield ANSWER_LOOK_MS
+            while not stand_in.closing and stand_in.responses[0].waits:
+                yield RESPONSE_CHECK_MS
             if stand_in.closing:
                 raise ProtocolError("a slice of the request failed")
-            parts = stand_in.answers.popleft().parts
+            parts = stand_in.responses.popleft().parts
             stand_in.held_bytes = 0
             assert isinstance(parts, bytes | bytearray)
-            answers.add(bytes(parts))
-        answer.complete(response_frame(key, version, correlation_id, answers.body()))
+            responses.add(bytes(parts))
+        slot.complete(response_frame(key, version, correlation_id, responses.body()))
 
     return commit()

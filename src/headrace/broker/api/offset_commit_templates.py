@@ -14,7 +14,7 @@ from typing import Protocol
 
 from headrace.broker.coordinators.groups import GroupHost, Groups
 from headrace.broker.net.connection import Connection
-from headrace.broker.partitions.acknowledgements import CoordinatorAnswer
+from headrace.broker.partitions.acknowledgements import CoordinatorResponseSlot
 from headrace.broker.services import MetadataSource, RequestServices, TurnClock
 from headrace.core.groups.commands import Commit
 from headrace.core.groups.commit_batches import OffsetCommitBatch, differing_runs
@@ -144,15 +144,17 @@ class CommitTemplates:
         offsets, epochs = fields[1::3], fields[2::3]
         if not machine.offset_requests.commit_again(template.command, template.targets, offsets, epochs, now):
             return False
-        answer = CoordinatorAnswer(
+        slot = CoordinatorResponseSlot(
             connection,
             template.response_layout.pack(template.response_size, correlation_id, template.response_rest),
             0,
             template.errors_at,
         )
         batch = template.batch
-        host.append_answered(batch.of(offsets, epochs, wall_ms), batch.header(len(offsets), wall_ms), wall_ms, answer)
-        connection.answers.append(answer)
+        host.append_with_response(
+            batch.of(offsets, epochs, wall_ms), batch.header(len(offsets), wall_ms), wall_ms, slot
+        )
+        connection.responses.append(slot)
         if not connection.dirty:
             connection.mark_dirty()
         services.metrics.commits_of_turn += 1

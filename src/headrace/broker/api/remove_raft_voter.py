@@ -9,11 +9,11 @@ from headrace.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, Rem
 
 
 def handle(request: RemoveRaftVoterRequest, ctx: RequestContext) -> RemoveRaftVoterResponse | Parked:
-    def answer(code: ErrorCode, message: str | None) -> RemoveRaftVoterResponse:
+    def make_response(code: ErrorCode, message: str | None) -> RemoveRaftVoterResponse:
         return RemoveRaftVoterResponse(throttle_time_ms=ctx.throttle_time_ms, error_code=code, error_message=message)
 
     refusal = refusal_of(ctx, request.cluster_id)
     if refusal is not None:
-        return answer(*refusal)
+        return make_response(*refusal)
     voter = voter_key(request.voter_id, request.voter_directory_id)
-    return park_until_changed(ctx, partial(ctx.controller.quorum.remove_voter, voter), answer)
+    return park_until_changed(ctx, partial(ctx.controller.quorum.remove_voter, voter), make_response)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import is_dataclass
 from typing import Any, get_args, get_type_hints
 
-from headrace.broker.net.connection import Answer
+from headrace.broker.net.connection import ResponseSlot
 from headrace.broker.services import RequestServices
 from headrace.wire.apis import Codec
 from headrace.wire.codec import Encoding
@@ -14,13 +14,20 @@ from headrace.wire.frames import response_frame
 class ResponseWriter:
     """A request whose response is given at once or in a later turn."""
 
-    __slots__ = ("_began_ms", "_codec", "_correlation_id", "_key", "_services", "_version", "answer")
+    __slots__ = ("_began_ms", "_codec", "_correlation_id", "_key", "_services", "_version", "slot")
 
     def __init__(
-        self, services: RequestServices, answer: Answer, codec: Codec, *, key: int, version: int, correlation_id: int
+        self,
+        services: RequestServices,
+        slot: ResponseSlot,
+        codec: Codec,
+        *,
+        key: int,
+        version: int,
+        correlation_id: int,
     ) -> None:
         self._services = services
-        self.answer = answer
+        self.slot = slot
         self._codec = codec
         self._key = key
         self._version = version
@@ -45,7 +52,7 @@ class ResponseWriter:
             self._encode_more(body)
 
     def _encode_more(self, encoding: Encoding) -> None:
-        if self.answer.connection.closed:
+        if self.slot.connection.closed:
             return
         try:
             body = encoding.step()
@@ -59,12 +66,12 @@ class ResponseWriter:
 
     def _give_up(self) -> None:
         """Close the connection: a response that cannot be encoded would block all later ones."""
-        self.answer.connection.closing = True
-        self.answer.connection.mark_dirty()
+        self.slot.connection.closing = True
+        self.slot.connection.mark_dirty()
 
     def _complete(self, body: bytes) -> None:
         self._services.metrics.request_answered(self._key, self._services.clock.monotonic_ms() - self._began_ms)
-        self.answer.complete(response_frame(self._key, self._version, self._correlation_id, body))
+        self.slot.complete(response_frame(self._key, self._version, self._correlation_id, body))
 
 
 def has_error(message: Any, code: int | None = None) -> bool:

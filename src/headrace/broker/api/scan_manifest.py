@@ -23,7 +23,7 @@ from headrace.wire.messages.scan_manifest import (
 PARTITIONS_MAX = 100
 """Partitions in one request."""
 
-SEGMENTS_PER_ANSWER = 2_000
+SEGMENTS_PER_RESPONSE = 2_000
 """Segments of all partitions together; the client requests the rest with `from_offset`."""
 
 NEW_LEASE = bytes(16)
@@ -73,7 +73,7 @@ def _hold(ctx: RequestContext, lease: Lease, name: str, index: int, isolation_le
 def _response(
     ctx: RequestContext, lease: Lease, asked: list[Asked], outcomes: list[HeldPartition | ErrorCode]
 ) -> ScanManifestResponse:
-    room = SEGMENTS_PER_ANSWER
+    room = SEGMENTS_PER_RESPONSE
     topics: dict[tuple[str, bytes], list[ScanManifestResponsePartition]] = {}
     directories: dict[bytes, str] = {}
     for (name, partition), outcome in zip(asked, outcomes, strict=True):

@@ -30,7 +30,7 @@ def handle(request: UpdateFeaturesRequest, ctx: RequestContext) -> UpdateFeature
     def respond(outcome: tuple[FeatureResult, ...] | ProposalFailed) -> UpdateFeaturesResponse:
         if isinstance(outcome, ProposalFailed):
             return _failed(ctx, outcome.code, outcome.message)
-        return _answer(ctx, outcome)
+        return _response(ctx, outcome)
 
     proposal = ctx.controller.update_features(updates, validate_only=request.validate_only)
     return park_until_committed(ctx, proposal, respond, timeout_ms=request.timeout_ms)
@@ -42,7 +42,7 @@ def _upgrade_type(update: UpdateFeaturesRequestFeatureUpdate, version: int) -> i
     return FeatureUpgrade.SAFE_DOWNGRADE if update.allow_downgrade else FeatureUpgrade.UPGRADE
 
 
-def _answer(ctx: RequestContext, results: Sequence[FeatureResult]) -> UpdateFeaturesResponse:
+def _response(ctx: RequestContext, results: Sequence[FeatureResult]) -> UpdateFeaturesResponse:
     """Give the first error to the whole request, which is not executed then; older versions list every result."""
     first = next((result for result in results if result.error), None)
     return UpdateFeaturesResponse(

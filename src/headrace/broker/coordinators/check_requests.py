@@ -72,7 +72,7 @@ class CheckRequests:
         self._coordinators: dict[NodeId, _Coordinator] = {}
 
     def ask(self, node_id: NodeId, check: Check) -> Proposal[Errors]:
-        """Ask the coordinator on another broker. The errors are its own, or NETWORK_EXCEPTION without an answer."""
+        """Ask the coordinator on another broker. The errors are its own, or NETWORK_EXCEPTION without a response."""
         answered: Proposal[Errors] = Proposal()
         coordinator = self._coordinators.setdefault(node_id, _Coordinator())
         if len(coordinator.waiting) >= CHECKS_WAITING_MAX:

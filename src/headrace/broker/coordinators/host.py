@@ -15,7 +15,7 @@ from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.record_applier import RecordApplier
 from headrace.broker.coordinators.replay import PartitionReplay, ReplayFailed, ReplayQueue
 from headrace.broker.logs import NodeLogger
-from headrace.broker.net.connection import Answer
+from headrace.broker.net.connection import ResponseSlot
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.timers import Timer, Timers
 from headrace.core.coordination.machine import (
@@ -155,9 +155,9 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
             batch = builder.build(**decision.producer._asdict(), transactional=True)
         self._appended_end = self.partition.append_own(batch, wall_ms)
 
-    def append_answered(self, batch: bytearray, fields: HeaderFields, wall_ms: int, answer: Answer) -> None:
-        """HOT. Stage records that the coordinator has applied and the caller has encoded; `answer` leaves on commit."""
-        self._appended_end = self.partition.append_answered(batch, fields, wall_ms, answer, self.commit_wait_ms_max)
+    def append_with_response(self, batch: bytearray, fields: HeaderFields, wall_ms: int, slot: ResponseSlot) -> None:
+        """HOT. Stage records that the coordinator has applied; the response in the slot is sent on their commit."""
+        self._appended_end = self.partition.append_with_response(batch, fields, wall_ms, slot, self.commit_wait_ms_max)
 
     # Transactions
 

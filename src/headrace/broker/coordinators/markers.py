@@ -151,7 +151,7 @@ class MarkerSender:
         ).step()
 
     def _ended(self, delivery: MarkerDelivery, error: ErrorCode) -> None:
-        """React to the answer of the leader, or to its absence."""
+        """React to the response of the leader, or to its absence."""
         if error is ErrorCode.NONE:
             self._written(delivery)
         elif error in _FENCED:

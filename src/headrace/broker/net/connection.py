@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 NO_PARTIAL_FRAME = -1.0
 NO_TOKEN = Token(-1)
 """The token of an object that stands in for a connection and has no socket."""
-NOT_ANSWERED_YET = 1
-"""The `waits` of an answer that has no parts yet: `Answer.complete` ends the wait."""
+NO_RESPONSE_YET = 1
+"""The `waits` of a slot whose response has no parts yet: `ResponseSlot.complete` ends the wait."""
 _HELD_BACK_BYTES = 1 << 60
 """Added to `held_bytes` of a connection that is held back, which puts it above every limit."""
 
@@ -58,7 +58,7 @@ class RepeatedCommits(Protocol):
         """Recognize requests like the one that was noted from now on."""
 
 
-class Answer(Struct, eq=False):
+class ResponseSlot(Struct, eq=False):
     """The slot of one response in the order of its connection. It is sent when it has its parts and waits for nothing.
 
     `parts` is the whole frame in one piece of bytes, or a list when it includes slices of files. A Produce response is
@@ -80,22 +80,23 @@ class Answer(Struct, eq=False):
         self.connection.mark_dirty()
 
 
-class UnorderedAnswer(Answer, eq=False):
-    """The response to another node, which is sent as soon as it is complete: nodes match responses by their numbers, so
-    that a request which waits for a commit does not delay a heartbeat behind it.
+class PeerResponseSlot(ResponseSlot, eq=False):
+    """The slot of a response to another node, which is sent as soon as it is complete.
+
+    Nodes match responses to requests by their numbers, so that a request that waits for a commit does not delay a
+    heartbeat behind it.
     """
 
     def complete(self, parts: bytes | bytearray | list[Part]) -> None:
         connection = self.connection
         assert connection.peer is not None
         connection.peer.requests_unanswered -= 1
-        connection.answers.append(self)
+        connection.responses.append(self)
         super().complete(parts)
 
 
 class Connection:
     __slots__ = (
-        "answers",
         "client_software",
         "closed",
         "closing",
@@ -124,6 +125,7 @@ class Connection:
         "produce_shapes",
         "put_off",
         "request_at",
+        "responses",
         "rest",
         "starved",
         "token",
@@ -173,7 +175,7 @@ class Connection:
         """The same for a consumer's commits; None before the first."""
         self.request_at = 0
         """Position in its buffer at which the current request begins."""
-        self.answers: deque[Answer] = deque()
+        self.responses: deque[ResponseSlot] = deque()
         self.held_bytes = 0
         """Bytes of complete responses that wait for an earlier one; counted where responses can be large."""
         self.parked: dict[ParkedRequest, None] = {}
@@ -183,7 +185,7 @@ class Connection:
 
     def is_full(self, held_bytes_max: int) -> bool:
         """Return whether the limit of outstanding responses is reached, so that no more requests are read."""
-        return len(self.answers) >= REQUESTS_IN_FLIGHT_MAX or self.held_bytes >= held_bytes_max
+        return len(self.responses) >= REQUESTS_IN_FLIGHT_MAX or self.held_bytes >= held_bytes_max
 
     def hold(self) -> None:
         """Handle no later request until `release`, because one is processed over several turns."""

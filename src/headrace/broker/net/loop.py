@@ -201,7 +201,7 @@ class Loop:
         self._guarded(self._spawner.run_completions)
         self._guarded(lambda: self._timers.run_due(began_ms, began_ms + TURN_WORK_MS_MAX))
         self._end_turn()
-        self._send_answers()
+        self._send_responses()
         self.receiver.end_turn()
         self._feed_starved()
         self._metrics.loop_turn(self._clock.monotonic_ms() - began_ms)
@@ -309,7 +309,7 @@ class Loop:
             elif connection.rest is not None or connection.frame is not None:
                 self._await_more(connection)
 
-    def _send_answers(self) -> None:
+    def _send_responses(self) -> None:
         small = 0
         for connection in self.dirty:
             connection.dirty = False
@@ -463,7 +463,7 @@ class Loop:
         self.receiver.discard(connection)
         self._network.forget(connection.token)
         connection.transport.close()
-        connection.answers.clear()
+        connection.responses.clear()
         connection.unsent.clear()
         for parked in tuple(connection.parked):
             parked.abandon()
@@ -497,7 +497,7 @@ class Loop:
     def owes_answers(self) -> bool:
         """True while a client waits for a response."""
         return any(
-            connection.peer is None and (connection.answers or connection.unsent)
+            connection.peer is None and (connection.responses or connection.unsent)
             for connection in self._connections.values()
         )
 
@@ -507,9 +507,9 @@ class Loop:
             for part in connection.unsent:
                 if isinstance(part, Slice):
                     yield part.file
-            for answer in connection.answers:
-                if isinstance(answer.parts, list):
-                    yield from (part.file for part in answer.parts if isinstance(part, Slice))
+            for slot in connection.responses:
+                if isinstance(slot.parts, list):
+                    yield from (part.file for part in slot.parts if isinstance(part, Slice))
             for parked in connection.parked:
                 yield from parked.files()
 
@@ -542,7 +542,7 @@ class Loop:
                     and connection.partial_since_ms < slow_before
                     and connection.interest == READABLE
                 )
-                or (connection.last_active_ms < idle_before and not connection.answers and connection.peer is None)
+                or (connection.last_active_ms < idle_before and not connection.responses and connection.peer is None)
             ):
                 self._metrics.connections_timed_out += 1
                 self.close(connection)

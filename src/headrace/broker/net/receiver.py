@@ -108,7 +108,7 @@ class Receiver:
             connection.rest = None
             connection.put_off = False
         self._used = end = position + received
-        if connection.produce_shapes and not connection.answers and self._tries_repeats:
+        if connection.produce_shapes and not connection.responses and self._tries_repeats:
             # HOT: a client that has one request in flight
             start = self._handle_repeat(connection, self._arena, start, end) or start
             if start == end:
@@ -177,11 +177,11 @@ class Receiver:
 
     def _handle_whole_frames(self, connection: Connection, position: int, end: int) -> None:
         arena, handle_frame, held_bytes_max = self._arena, self._handle_frame, self._held_bytes_max
-        answers = connection.answers
+        responses = connection.responses
         tries_repeats = connection.produce_shapes and self._tries_repeats
         while end - position >= _SIZE_BYTES:
             # HOT: the same as `connection.is_full`, without the call.
-            full = len(answers) >= REQUESTS_IN_FLIGHT_MAX or connection.held_bytes >= held_bytes_max
+            full = len(responses) >= REQUESTS_IN_FLIGHT_MAX or connection.held_bytes >= held_bytes_max
             if tries_repeats and not full:
                 frame_end = self._handle_repeat(connection, arena, position, end)
                 if frame_end:

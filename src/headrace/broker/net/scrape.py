@@ -94,15 +94,15 @@ class _Scrape:
         self._server = server
         self.transport = transport
         self._request = bytearray()
-        self._answer: Iterator[bytes] | None = None
+        self._response: Iterator[bytes] | None = None
         self._unsent = memoryview(b"")
 
     def event(self, event: int) -> None:
         try:
-            if self._answer is None and event & READABLE:
+            if self._response is None and event & READABLE:
                 self._read()
-            elif self._answer is not None:
-                self._write(self._answer)
+            elif self._response is not None:
+                self._write(self._response)
         except BlockingIOError:
             return
         except OSError:
@@ -115,13 +115,13 @@ class _Scrape:
         if received == 0 or len(self._request) > REQUEST_BYTES_MAX:
             self._server.end(self)
         elif _END_OF_HEADERS in self._request:
-            self._answer = self._server.answer(bytes(self._request))
+            self._response = self._server.answer(bytes(self._request))
             self._server.want_writable(self)
 
-    def _write(self, answer: Iterator[bytes]) -> None:
+    def _write(self, response: Iterator[bytes]) -> None:
         """Send one slice per turn; the loop calls again while the peer can take more."""
         if not self._unsent:
-            self._unsent = memoryview(next(answer, b""))
+            self._unsent = memoryview(next(response, b""))
             if not self._unsent:
                 self._server.end(self)
                 return

@@ -5,7 +5,7 @@ while other clients are served (`Loop._send_large`).
 """
 
 from headrace.broker.net.connection import Connection, Part
-from headrace.model.limits import COPIED_SLICE_BYTES_MAX, LARGE_ANSWER_BYTES, SENT_ALONE_BYTES_MAX
+from headrace.model.limits import COPIED_SLICE_BYTES_MAX, LARGE_RESPONSE_BYTES, SENT_ALONE_BYTES_MAX
 from headrace.ports.disk import Disk, Slice
 
 
@@ -20,12 +20,12 @@ class Sender:
         Bytes that the socket does not accept stay in `connection.unsent`; if a large response is ready, all bytes
         stay there and nothing is sent yet. Raises OSError when the connection is broken.
         """
-        answers = connection.answers
-        if not answers or answers[0].waits:
+        responses = connection.responses
+        if not responses or responses[0].waits:
             return 0
-        frame = answers[0].parts
-        if len(answers) == 1 and type(frame) is bytes:  # HOT: a client that has one request in flight
-            answers.clear()
+        frame = responses[0].parts
+        if len(responses) == 1 and type(frame) is bytes:  # HOT: a client that has one request in flight
+            responses.clear()
             connection.held_bytes = 0
         else:
             ready = self._take_ready(connection)
@@ -48,10 +48,10 @@ class Sender:
 
         Those up to the last one with file slices go to `unsent`; the others are returned.
         """
-        answers = connection.answers
+        responses = connection.responses
         ready: list[bytes | bytearray] = []
-        while answers and not answers[0].waits:
-            parts = answers.popleft().parts
+        while responses and not responses[0].waits:
+            parts = responses.popleft().parts
             if isinstance(parts, list):
                 if connection.held_bytes:
                     connection.held_bytes = max(0, connection.held_bytes - sum(map(len, ready)))
@@ -62,7 +62,7 @@ class Sender:
                 assert parts is not None
                 ready.append(parts)
         if connection.held_bytes:
-            connection.held_bytes = max(0, connection.held_bytes - sum(map(len, ready))) if answers else 0
+            connection.held_bytes = max(0, connection.held_bytes - sum(map(len, ready))) if responses else 0
         return ready
 
     def send_more(self, connection: Connection, bytes_max: int) -> int:
@@ -145,4 +145,4 @@ def _is_large(connection: Connection) -> bool:
     for part in connection.unsent:  # HOT: the sum of a generator takes twice as long
         if isinstance(part, Slice):
             length += part.length
-    return length > LARGE_ANSWER_BYTES
+    return length > LARGE_RESPONSE_BYTES

@@ -3,7 +3,7 @@
 from collections import deque
 from struct import Struct
 
-from headrace.broker.net.connection import Answer
+from headrace.broker.net.connection import ResponseSlot
 from headrace.broker.timers import Timer, Timers
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import PRODUCE_WAIT_MS_MAX
@@ -22,7 +22,7 @@ _COORDINATOR_ERRORS = {
 """Errors of a write as clients of a coordinator get them. All others become COORDINATOR_NOT_AVAILABLE."""
 
 
-class CoordinatorAnswer(Answer, eq=False):
+class CoordinatorResponseSlot(ResponseSlot, eq=False):
     """The response of a coordinator, encoded before its records are written. It has one error field for each item."""
 
     errors_at: tuple[int, ...]
@@ -37,15 +37,15 @@ class CoordinatorAnswer(Answer, eq=False):
         self.parts = patched
 
 
-AckWait = tuple[Answer, int, int, float]
-"""(answer, end offset that must be committed, position of the error field, deadline in ms)."""
+AckWait = tuple[ResponseSlot, int, int, float]
+"""(slot, end offset that must be committed, position of the error field, deadline in ms)."""
 
 
 class AckWaits:
-    """The answers of one partition that wait, in the order of their requests.
+    """The responses of one partition that wait, in the order of their requests.
 
     Nearly all of them are sent long before their deadline, so one timer serves all: it is set for the first deadline,
-    and when it fires, the answers that still wait are checked. An answer that was sent before costs nothing more.
+    and when it fires, the responses that still wait are checked. A response that was sent before costs nothing more.
     """
 
     __slots__ = ("_timer", "_timer_ms", "_timers", "_waits")
@@ -59,22 +59,22 @@ class AckWaits:
     def __len__(self) -> int:
         return len(self._waits)
 
-    def add(self, answer: Answer, end_offset: int, error_at: int, timeout_ms: int, now_ms: float) -> None:
+    def add(self, slot: ResponseSlot, end_offset: int, error_at: int, timeout_ms: int, now_ms: float) -> None:
         """HOT where acknowledgements wait for a sync."""
         deadline_ms = now_ms + min(timeout_ms, PRODUCE_WAIT_MS_MAX)
-        answer.waits += 1
-        self._waits.append((answer, end_offset, error_at, deadline_ms))
+        slot.waits += 1
+        self._waits.append((slot, end_offset, error_at, deadline_ms))
         if deadline_ms < self._timer_ms:
             self._look_at(deadline_ms)
 
     def committed(self, high_watermark: int) -> None:
-        """HOT where acknowledgements wait for a sync. Release the answers to records below the high watermark."""
+        """HOT where acknowledgements wait for a sync. Release the responses to records below the high watermark."""
         waits = self._waits
         while waits and waits[0][1] <= high_watermark:
-            answer = waits.popleft()[0]
-            answer.waits -= 1
-            if not answer.waits:
-                answer.connection.mark_dirty()
+            slot = waits.popleft()[0]
+            slot.waits -= 1
+            if not slot.waits:
+                slot.connection.mark_dirty()
 
     def fail(self, error: ErrorCode) -> None:
         """Answer everything that waits with the error: nothing more will be committed here."""
@@ -104,24 +104,24 @@ class AckWaits:
 
 
 def _refuse(wait: AckWait, error: ErrorCode) -> None:
-    answer, _end_offset, error_at, _deadline_ms = wait
-    patch_error(answer, error_at, error)
-    answer.waits -= 1
-    if not answer.waits:
-        answer.connection.mark_dirty()
+    slot, _end_offset, error_at, _deadline_ms = wait
+    patch_error(slot, error_at, error)
+    slot.waits -= 1
+    if not slot.waits:
+        slot.connection.mark_dirty()
 
 
-def patch_error(answer: Answer, error_at: int, error: ErrorCode) -> None:
+def patch_error(slot: ResponseSlot, error_at: int, error: ErrorCode) -> None:
     """Replace the success in an encoded response with an error.
 
     A request with acks=0 has no response, so the broker closes its connection instead.
     """
-    if answer.parts is None:
-        answer.connection.closing = True
-        answer.connection.mark_dirty()
+    if slot.parts is None:
+        slot.connection.closing = True
+        slot.connection.mark_dirty()
         return
-    if isinstance(answer, CoordinatorAnswer):
-        answer.refuse(error)
+    if isinstance(slot, CoordinatorResponseSlot):
+        slot.refuse(error)
         return
-    assert isinstance(answer.parts, bytes | bytearray)
-    answer.parts = with_error(answer.parts, error_at, error)
+    assert isinstance(slot.parts, bytes | bytearray)
+    slot.parts = with_error(slot.parts, error_at, error)

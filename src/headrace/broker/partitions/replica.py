@@ -13,7 +13,7 @@ confirmed that the partition belongs to it; `verification` keeps these confirmat
 
 from collections.abc import Callable, Mapping
 
-from headrace.broker.net.connection import Answer
+from headrace.broker.net.connection import ResponseSlot
 from headrace.broker.partitions.acknowledgements import AckWaits, patch_error
 from headrace.broker.partitions.append_result import NO_APPEND_TIME, AppendedBatch, AppendResult, RejectedBatch
 from headrace.broker.partitions.fetch_waiters import FetchWaiter, FetchWaiters, ReadBound
@@ -112,7 +112,7 @@ class Replica:
         self._touched = touched
         self.touched = False
         self._on_error = on_error
-        self._unconfirmed: list[tuple[Answer, int, int, int, int]] = []
+        self._unconfirmed: list[tuple[ResponseSlot, int, int, int, int]] = []
         self._acks = AckWaits(timers)
         self._waiters = FetchWaiters(log, role)
         self._unseen_bytes = 0
@@ -299,17 +299,17 @@ class Replica:
         self.log.producers.note_refused_batch(fields)
         return RejectedBatch(error)
 
-    def append_answered(
-        self, batch: bytearray, fields: HeaderFields, wall_ms: int, answer: Answer, timeout_ms: int
+    def append_with_response(
+        self, batch: bytearray, fields: HeaderFields, wall_ms: int, slot: ResponseSlot, timeout_ms: int
     ) -> int:
-        """HOT. Stage a batch of this node as `append_own` does; the answer is sent when the batch is committed."""
+        """HOT. Stage a batch of this node as `append_own` does; the response is sent when the batch is committed."""
         log = self.log
         end_offset = log.stage(memoryview(batch), fields, self.role.leader_epoch, wall_ms) + fields[RECORD_COUNT]
         self._unseen_bytes += len(batch)
         if not self.touched:
             self.touched = True
             self._touched.append(self)
-        self._unconfirmed.append((answer, end_offset, ACKS_ALL, 0, timeout_ms))
+        self._unconfirmed.append((slot, end_offset, ACKS_ALL, 0, timeout_ms))
         return end_offset
 
     def append_own(self, batch: bytearray, wall_ms: int) -> int:
@@ -367,18 +367,18 @@ class Replica:
             self.touched = True
             self._touched.append(self)
 
-    def confirm_later(self, answer: Answer, end_offset: int, acks: int, error_at: int, timeout_ms: int) -> None:
-        """Make the answer depend on this turn's write, and with acks=all on the commit of all below `end_offset`."""
+    def confirm_later(self, slot: ResponseSlot, end_offset: int, acks: int, error_at: int, timeout_ms: int) -> None:
+        """Make the response depend on this turn's write, and with acks=all on the commit of all below `end_offset`."""
         if not self.touched:
             self.touched = True
             self._touched.append(self)
-        self._unconfirmed.append((answer, end_offset, acks, error_at, timeout_ms))
+        self._unconfirmed.append((slot, end_offset, acks, error_at, timeout_ms))
 
     def end_turn(self) -> None:
-        """Write the staged batches, move the high watermark, and release the answers and fetches that waited for it."""
+        """Write the staged batches, move the high watermark, release the responses and fetches that waited."""
         self.touched = False
         if self.offline:
-            self.log.discard_staged()  # its directory failed earlier in this turn, and the answers have the error
+            self.log.discard_staged()  # its directory failed earlier in this turn, and the responses have the error
             return
         try:
             self.log.write_staged()
@@ -400,9 +400,9 @@ class Replica:
     def _refuse_unwritten(self) -> None:
         """Answer the batches that the log took back, because the disk was full, with an error; stay online."""
         end_offset = self.log.end_offset
-        for answer, needed, _, error_at, _ in self._unconfirmed:
+        for slot, needed, _, error_at, _ in self._unconfirmed:
             if needed > end_offset:
-                patch_error(answer, error_at, ErrorCode.KAFKA_STORAGE_ERROR)
+                patch_error(slot, error_at, ErrorCode.KAFKA_STORAGE_ERROR)
         self._unconfirmed = [entry for entry in self._unconfirmed if entry[1] <= end_offset]
         self.wake_all()
 
@@ -410,9 +410,9 @@ class Replica:
         # With flush.messages=1 every acknowledgement waits for the sync, with acks=1 too.
         synced = self.config.flush_messages == 1
         now_ms = self._timers.now_ms()
-        for answer, end_offset, acks, error_at, timeout_ms in self._unconfirmed:
+        for slot, end_offset, acks, error_at, timeout_ms in self._unconfirmed:
             if (acks == ACKS_ALL or (synced and acks)) and end_offset > high_watermark:
-                self._acks.add(answer, end_offset, error_at, timeout_ms, now_ms)
+                self._acks.add(slot, end_offset, error_at, timeout_ms, now_ms)
 
     def high_watermark_raised(self) -> None:
         self._acks.committed(self.role.high_watermark)
@@ -431,8 +431,8 @@ class Replica:
     def _stop_serving(self, error: ErrorCode) -> None:
         self.serves = False
         self.refusal = error
-        for answer, _, _, error_at, _ in self._unconfirmed:
-            patch_error(answer, error_at, error)
+        for slot, _, _, error_at, _ in self._unconfirmed:
+            patch_error(slot, error_at, error)
         self._unconfirmed.clear()
         self._acks.fail(error)
         self.wake_all()

@@ -2,7 +2,7 @@
 
 The transaction coordinator decides. The leader asks it before the first batch of a transaction is appended, because a
 transaction that the coordinator does not know would never get a marker (KIP-890). A marker that arrives while the
-coordinator is asked makes the answer void: the answer may be about the transaction that the marker ended.
+coordinator is asked makes its response void: that may be about the transaction that the marker ended.
 
 The lowest sequence of the producer is kept as well. Its first batch may get a retriable error, and then the second must
 not be mistaken for the first.

@@ -113,7 +113,7 @@ class ControllerRequests:
             forward.answered(response)
 
     def cancel(self, forward: "Forward") -> None:
-        """End a request without an answer."""
+        """End a request without a response."""
         if not forward.is_over:
             forward.is_over = True
             self._count -= 1

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from headrace.broker.peers.requests import PeerFailure
 from headrace.client.core.frame_receiver import Incoming
-from headrace.client.errors import BadAnswer
+from headrace.client.errors import BadResponse
 from headrace.core.peers.handshake import HandshakeRefused, Initiator, PeerIdentity
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import PEER_HANDSHAKE_BYTES_MAX, PEER_RESPONSE_BYTES_MAX
@@ -37,7 +37,7 @@ class _Awaited(NamedTuple):
 
 
 class PeerLink:
-    """Bytes in and out of one connection. It raises OSError or BadAnswer when the connection cannot be used further."""
+    """Bytes in and out of one connection. Raises OSError or BadResponse when the connection cannot be used further."""
 
     def __init__(self, transport: Transport, handshake: Initiator, *, address: str, now_ms: float) -> None:
         self.transport = transport
@@ -140,12 +140,12 @@ class PeerLink:
             return
         awaited = self._awaited.pop(number, None)
         if awaited is None:
-            raise BadAnswer(f"{self.address} answered request {number}, which was not sent")
+            raise BadResponse(f"{self.address} answered request {number}, which was not sent")
         awaited.respond(self._decoded(frame, awaited.api_key, awaited.version))
 
     def _shake_hands(self, number: int, frame: Buffer) -> None:
         if number != _HANDSHAKE_ID:
-            raise BadAnswer(f"{self.address} answered request {number} during the handshake")
+            raise BadResponse(f"{self.address} answered request {number} during the handshake")
         result = self._handshake.receive(self._decoded(frame, ApiKey.AUTHENTICATE_PEER, 0))
         if isinstance(result, HandshakeRefused):
             self.refusal = result
@@ -160,7 +160,7 @@ class PeerLink:
             _number, position = read_response_header(frame, 0, len(frame), api_key=api_key, api_version=version)
             return codec(api_key).decode_response(frame, position, len(frame), version)
         except ProtocolError as error:
-            raise BadAnswer(f"the response of {self.address} cannot be decoded: {error}") from error
+            raise BadResponse(f"the response of {self.address} cannot be decoded: {error}") from error
 
     # The end
 

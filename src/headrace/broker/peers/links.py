@@ -17,7 +17,7 @@ from headrace.broker.peers.refusals import RefusalLog
 from headrace.broker.peers.requests import PeerFailure
 from headrace.broker.peers.routes import JITTER_PER_MILLE, PeerAddress, PeerRoute, PendingRequest
 from headrace.broker.timers import Timers
-from headrace.client.errors import BadAnswer
+from headrace.client.errors import BadResponse
 from headrace.core.peers.handshake import NONCE_BYTES, HandshakeRefused, Initiator, PeerIdentity
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
@@ -324,7 +324,7 @@ class PeerLinks:
             if self._is_open(link):
                 link.flush()
                 self._watch(link)
-        except (OSError, BadAnswer) as error:
+        except (OSError, BadResponse) as error:
             self._drop(link, error)
 
     def _authenticated(self, link: PeerLink, peer: PeerIdentity) -> None:
@@ -365,7 +365,7 @@ class PeerLinks:
         self._release(link)
         route.link = None
         failure = failure_of(error, connected=link.peer is not None, address=f"{route} at {link.address}")
-        if isinstance(error, BadAnswer):
+        if isinstance(error, BadResponse):
             self.refusals.refused(str(route), str(error))
         calls: list[Callable[[], object]] = [partial(link.fail_all, failure)]
         if link.peer is None:

@@ -3,11 +3,11 @@
 from msgspec import Struct
 
 from headrace.broker.missed_leaders import MissedLeaders
-from headrace.broker.net.connection import Answer, Connection
+from headrace.broker.net.connection import Connection, ResponseSlot
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.produce.parse import ProduceRequest
 from headrace.broker.services import MetadataSource
-from headrace.wire.produce import CURRENT_LEADER_FROM, PartitionAnswer, encode_response
+from headrace.wire.produce import CURRENT_LEADER_FROM, PartitionResult, encode_response
 
 Confirmation = tuple[Replica, int]
 """(partition, offset after the last record of the record set)."""
@@ -19,7 +19,7 @@ Confirmations = list[Confirmation | None]
 class RequestOutcome(Struct):
     """The results of all record sets of one request, in its order."""
 
-    topics: list[tuple[bytes, list[PartitionAnswer]]] = []
+    topics: list[tuple[bytes, list[PartitionResult]]] = []
     confirmations: Confirmations = []
     keyless: dict[int, list[int]] = {}
     """Indexes of records without a key, by the number of their record set in the request (KIP-467)."""
@@ -29,31 +29,33 @@ class RequestOutcome(Struct):
     """True if any record set was rejected."""
 
 
-def answer_request(request: ProduceRequest, answer: Answer, outcome: RequestOutcome, metadata: MetadataSource) -> None:
+def answer_request(
+    request: ProduceRequest, slot: ResponseSlot, outcome: RequestOutcome, metadata: MetadataSource
+) -> None:
     """Encode the response, and register it with the partitions whose write or commit it waits for."""
     _, version, correlation_id, _, acks, timeout_ms, _, _ = request
     if acks == 0:
-        _finish_unanswered(answer.connection, outcome)
+        _finish_unanswered(slot.connection, outcome)
         return
     if outcome.missed and version >= CURRENT_LEADER_FROM:
-        missed = MissedLeaders(metadata.image, answer.connection.listener_name)
+        missed = MissedLeaders(metadata.image, slot.connection.listener_name)
         found = ((number, missed.find(*partition)) for number, partition in outcome.missed.items())
         leaders = {number: leader for number, leader in found if leader is not None}
-        answer.parts, errors_at = encode_response(
+        slot.parts, errors_at = encode_response(
             version, correlation_id, outcome.topics, 0, outcome.keyless, leaders, missed.endpoints()
         )
     else:
-        answer.parts, errors_at = encode_response(version, correlation_id, outcome.topics, 0, outcome.keyless)
-    answer.waits = 0
+        slot.parts, errors_at = encode_response(version, correlation_id, outcome.topics, 0, outcome.keyless)
+    slot.waits = 0
     for confirmation, error_at in zip(outcome.confirmations, errors_at, strict=True):
         if confirmation is not None:
-            confirmation[0].confirm_later(answer, confirmation[1], acks, error_at, timeout_ms)
-    answer.connection.mark_dirty()
+            confirmation[0].confirm_later(slot, confirmation[1], acks, error_at, timeout_ms)
+    slot.connection.mark_dirty()
 
 
 def _finish_unanswered(connection: Connection, outcome: RequestOutcome) -> None:
     """Close the connection after a failure with acks=0, which has no response: the client then refreshes metadata."""
-    unsent = Answer(connection, None, 0)
+    unsent = ResponseSlot(connection, None, 0)
     for confirmation in outcome.confirmations:
         if confirmation is not None:
             confirmation[0].confirm_later(unsent, confirmation[1], 0, 0, 0)

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from headrace.broker.metrics import PRODUCE_KEY, Metrics
 from headrace.broker.missed_leaders import MISSED
-from headrace.broker.net.connection import Answer
+from headrace.broker.net.connection import ResponseSlot
 from headrace.broker.partitions.append_result import NO_APPEND_TIME, RejectedBatch
 from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.produce.admit import topic_error
@@ -13,7 +13,7 @@ from headrace.broker.produce.answer import Confirmations, RequestOutcome, answer
 from headrace.broker.produce.parse import ProduceRequest
 from headrace.broker.services import AccessControl, MetadataSource, PartitionLookup, TurnClock
 from headrace.model.errors import ErrorCode
-from headrace.wire.produce import TOPIC_IDS_FROM, PartitionAnswer, PartitionSpan
+from headrace.wire.produce import TOPIC_IDS_FROM, PartitionResult, PartitionSpan
 from headrace.wire.records.validation import KEYLESS_RECORDS_MAX
 
 _NONE = ErrorCode.NONE
@@ -42,7 +42,7 @@ class AppendStage:
     def accept(
         self,
         request: ProduceRequest,
-        answer: Answer,
+        slot: ResponseSlot,
         error: ErrorCode = _NONE,
         partition_errors: PartitionErrors = NO_PARTITION_ERRORS,
     ) -> Confirmations:
@@ -54,7 +54,7 @@ class AppendStage:
         find_topic = self._partitions.by_id.get if version >= TOPIC_IDS_FROM else self._partitions.by_name.get
         for topic_key, record_sets in request.topics:
             topic = find_topic(topic_key)
-            topic_rejection = error or topic_error(self._access, answer.connection.principal, topic, version)
+            topic_rejection = error or topic_error(self._access, slot.connection.principal, topic, version)
             if topic is None or topic_rejection:
                 rejected = RejectedBatch(topic_rejection)
                 results = [self._reject(rejected, index, outcome) for index, _start, _end in record_sets]
@@ -62,7 +62,7 @@ class AppendStage:
                 results = self._append_sets(request, topic, topic_key, record_sets, partition_errors, outcome)
             outcome.topics.append((topic_key, results))
         self._metrics.request_errors[PRODUCE_KEY] += outcome.failed
-        answer_request(request, answer, outcome, self._metadata)
+        answer_request(request, slot, outcome, self._metadata)
         return outcome.confirmations
 
     def _append_sets(
@@ -73,11 +73,11 @@ class AppendStage:
         record_sets: list[PartitionSpan],
         partition_errors: PartitionErrors,
         outcome: RequestOutcome,
-    ) -> list[PartitionAnswer]:
+    ) -> list[PartitionResult]:
         """Append the record sets of one topic."""
         frame, version, _, transactional_id, acks, _, _, prepared = request
         has_transactional_id, wall_ms = transactional_id is not None, self._turn.turn_wall_ms
-        results: list[PartitionAnswer] = []
+        results: list[PartitionResult] = []
         for index, start, end in record_sets:
             error = partition_errors.get((topic_key, index), _NONE) if partition_errors else _NONE
             partition = error or topic.partition(index)
@@ -94,13 +94,13 @@ class AppendStage:
 
     def _reject_in(
         self, topic: LocalTopic, rejected: RejectedBatch, index: int, outcome: RequestOutcome
-    ) -> PartitionAnswer:
+    ) -> PartitionResult:
         """Reject a record set of a known topic: another broker may lead its partition."""
         if rejected.error in MISSED:
             outcome.missed[len(outcome.confirmations)] = (topic.name, index)
         return self._reject(rejected, index, outcome)
 
-    def _reject(self, rejected: RejectedBatch, index: int, outcome: RequestOutcome) -> PartitionAnswer:
+    def _reject(self, rejected: RejectedBatch, index: int, outcome: RequestOutcome) -> PartitionResult:
         error = rejected.error
         self._metrics.produce_errors[error] += 1
         if rejected.keyless and sum(map(len, outcome.keyless.values())) < KEYLESS_RECORDS_MAX:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from headrace.broker.net.connection import Answer, Connection
+from headrace.broker.net.connection import Connection, ResponseSlot
 from headrace.broker.partitions import soundness
 from headrace.broker.partitions.codecs import Stored, is_recompressed_on_loop, stored_by_helper
 from headrace.broker.partitions.keys import OPENED_ON_LOOP_RECORDS_MAX, keyless_on_loop, keyless_places
@@ -58,11 +58,11 @@ class _RecordSet(NamedTuple):
 class _HeldRequest:
     """A request with its response's place. `prepared` is set when no helper has to work on it any more."""
 
-    __slots__ = ("answer", "bytes", "error", "large_sets", "prepared", "request")
+    __slots__ = ("bytes", "error", "large_sets", "prepared", "request", "slot")
 
-    def __init__(self, request: ProduceRequest, answer: Answer, large_sets: list[_RecordSet]) -> None:
+    def __init__(self, request: ProduceRequest, slot: ResponseSlot, large_sets: list[_RecordSet]) -> None:
         self.request = request
-        self.answer = answer
+        self.slot = slot
         self.large_sets = large_sets
         self.prepared: Mapping[int, PreparedRecords] | None = None if large_sets else NOTHING_PREPARED
         self.error = ErrorCode.NONE
@@ -85,20 +85,20 @@ class RecordHold:
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
 
-    def accept(self, request: ProduceRequest, answer: Answer) -> Confirmations:
+    def accept(self, request: ProduceRequest, slot: ResponseSlot) -> Confirmations:
         """Pass the request on, or hold it and return no confirmations."""
-        connection = answer.connection
+        connection = slot.connection
         queue = self._queues.get(connection)
         if queue is None and not self._large_sets(request):
-            return self._next_stage.accept(request, answer)
+            return self._next_stage.accept(request, slot)
         is_crowded = queue is not None and len(queue) >= HELD_PER_CONNECTION_MAX
         if is_crowded or self.bytes + record_bytes(request) > RECORDS_HELD_BYTES_MAX:
             self._note_rejected(request)
-            return self._next_stage.accept(request, answer, _RETRY_LATER)
+            return self._next_stage.accept(request, slot, _RETRY_LATER)
         # The short path must not append the next request before this one.
         connection.produce_shapes.clear()
         request = copied(request)
-        held = _HeldRequest(request, answer, self._large_sets(request))
+        held = _HeldRequest(request, slot, self._large_sets(request))
         if queue is None:
             queue = self._queues[connection] = deque()
         queue.append(held)
@@ -144,7 +144,7 @@ class RecordHold:
         self._spawner.submit(prepare_records, completed, Lane.RECORDS)
 
     def _prepared(self, held: _HeldRequest, prepared: dict[int, PreparedRecords] | None) -> None:
-        connection = held.answer.connection
+        connection = held.slot.connection
         made = sum(map(_bytes_made, (prepared or NOTHING_PREPARED).values()))
         is_first = self._queues[connection][0] is held
         if prepared is None or (self.bytes + made > RECORDS_HELD_BYTES_MAX and not is_first):
@@ -162,7 +162,7 @@ class RecordHold:
         while queue and (prepared := queue[0].prepared) is not None:
             held = queue.popleft()
             self.bytes -= held.bytes
-            self._next_stage.accept(held.request._replace(prepared=prepared), held.answer, held.error)
+            self._next_stage.accept(held.request._replace(prepared=prepared), held.slot, held.error)
         if not queue:
             del self._queues[connection]
 

@@ -8,7 +8,7 @@ them is one dictionary lookup. A request that is not recognised goes through all
 from struct import Struct
 
 from headrace.broker.metrics import PRODUCE_KEY, Metrics
-from headrace.broker.net.connection import Answer, Connection
+from headrace.broker.net.connection import Connection, ResponseSlot
 from headrace.broker.partitions.append_result import NO_APPEND_TIME, RejectedBatch
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.produce.parse import ProduceRequest
@@ -106,15 +106,15 @@ class RepeatedRequests:
             base_offset, append_time, end_offset = result.base_offset, result.append_time, result.end_offset
         self._requests[PRODUCE_KEY] += 1
         if acks == 0:
-            partition.confirm_later(Answer(connection, None, 0), end_offset, acks, 0, 0)
+            partition.confirm_later(ResponseSlot(connection, None, 0), end_offset, acks, 0, 0)
             return request_end
         log_start_offset = partition.log.start_offset
         parts = shape.layout.pack(
             shape.size, correlation_id, shape.prefix, 0, base_offset, append_time, log_start_offset, shape.suffix
         )
-        answer = Answer(connection, parts, 0)
-        partition.confirm_later(answer, end_offset, acks, shape.error_at, shape.timeout_ms)
-        connection.answers.append(answer)
+        slot = ResponseSlot(connection, parts, 0)
+        partition.confirm_later(slot, end_offset, acks, shape.error_at, shape.timeout_ms)
+        connection.responses.append(slot)
         if not connection.dirty:
             connection.mark_dirty()
         return request_end

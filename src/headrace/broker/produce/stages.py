@@ -1,7 +1,7 @@
 """The stages of Produce, connected: the entry of every request that does not take the short path."""
 
 from headrace.broker.metrics import Metrics
-from headrace.broker.net.connection import NOT_ANSWERED_YET, Answer, Connection
+from headrace.broker.net.connection import NO_RESPONSE_YET, Connection, ResponseSlot
 from headrace.broker.produce.admit import request_error
 from headrace.broker.produce.append import AppendStage
 from headrace.broker.produce.parse import parse_request
@@ -42,15 +42,15 @@ class ProduceStages:
         """Parse the request in `frame[position:end]`, give its response a place, and start it through the stages."""
         request = parse_request(frame, position, end, version, correlation_id)
         if request.acks:
-            answer = Answer(connection, None, NOT_ANSWERED_YET)
-            connection.answers.append(answer)
+            slot = ResponseSlot(connection, None, NO_RESPONSE_YET)
+            connection.responses.append(slot)
         else:
-            answer = Answer(connection, None, 0)
+            slot = ResponseSlot(connection, None, 0)
         error = request_error(request)
         if error is ErrorCode.NONE:
-            confirmations = self.record_hold.accept(request, answer)
+            confirmations = self.record_hold.accept(request, slot)
         else:
-            confirmations = self._append.accept(request, answer, error)
+            confirmations = self._append.accept(request, slot, error)
         if len(confirmations) == 1 == len(request.topics) and self._access.open_to_all:
             confirmation = confirmations[0]
             if confirmation is not None:

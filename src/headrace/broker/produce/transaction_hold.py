@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
-from headrace.broker.net.connection import Answer
+from headrace.broker.net.connection import ResponseSlot
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX, Verification
 from headrace.broker.produce.admit import Writer, is_transactional, may_use_transactional_id, transaction_writer
@@ -83,25 +83,25 @@ class HeldRequest:
         "_retry_ms",
         "_timer",
         "_until_ms",
-        "answer",
         "checks",
         "ended",
         "hold",
         "request",
+        "slot",
         "writer",
     )
 
-    def __init__(self, hold: "TransactionHold", request: ProduceRequest, writer: Writer, answer: Answer) -> None:
+    def __init__(self, hold: "TransactionHold", request: ProduceRequest, writer: Writer, slot: ResponseSlot) -> None:
         self.hold = hold
         self.request = request
         self.writer = writer
-        self.answer = answer
+        self.slot = slot
         self.checks: list[_Check] = []
         self.ended = False
         self._timer: Timer | None = None
         self._until_ms = 0.0
         self._retry_ms = CONCURRENT_RETRY_MS_MIN
-        answer.connection.parked[self] = None
+        slot.connection.parked[self] = None
 
     def ask(self) -> None:
         """Ask the coordinator about the request, which is now the first of its producer."""
@@ -139,7 +139,7 @@ class HeldRequest:
 
     def end(self) -> None:
         self.ended = True
-        self.answer.connection.parked.pop(self, None)
+        self.slot.connection.parked.pop(self, None)
         if self._timer is not None:
             self.hold.timers.cancel(self._timer)
 
@@ -178,23 +178,23 @@ class TransactionHold:
     def __len__(self) -> int:
         return sum(len(queue) for queue in self._queues.values())
 
-    def accept(self, request: ProduceRequest, answer: Answer, error: ErrorCode = _NONE) -> Confirmations:
+    def accept(self, request: ProduceRequest, slot: ResponseSlot, error: ErrorCode = _NONE) -> Confirmations:
         """Pass the request on, or hold it and return no confirmations. A request with an error is never held."""
         if request.transactional_id is not None and error is _NONE:
-            is_held = self._hold(request, answer, request.transactional_id)
+            is_held = self._hold(request, slot, request.transactional_id)
             if is_held is True:
                 return []
             error = is_held or _NONE
-        return self._next_stage.accept(request, answer, error)
+        return self._next_stage.accept(request, slot, error)
 
-    def _hold(self, request: ProduceRequest, answer: Answer, transactional_id: bytes) -> bool | ErrorCode:
+    def _hold(self, request: ProduceRequest, slot: ResponseSlot, transactional_id: bytes) -> bool | ErrorCode:
         """Hold the request if it has to wait, and return whether it does; an error if all of it is rejected."""
         writer = transaction_writer(request)
         if writer is None:
             return False
         if isinstance(writer, ErrorCode):
             return writer
-        if not may_use_transactional_id(self._access, answer.connection.principal, transactional_id):
+        if not may_use_transactional_id(self._access, slot.connection.principal, transactional_id):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         queue = self._queues.get(writer.producer_id)
         checks = self._checks(request, writer) if queue is None else []
@@ -203,7 +203,7 @@ class TransactionHold:
         is_crowded = queue is not None and len(queue) >= HELD_PER_PRODUCER_MAX
         if is_crowded or self.bytes + record_bytes(request) > TRANSACTIONS_HELD_BYTES_MAX:
             return _RETRY_LATER
-        held = HeldRequest(self, copied(request), writer, answer)
+        held = HeldRequest(self, copied(request), writer, slot)
         self.bytes += len(held.request.frame)
         if queue is None:
             self._queues[writer.producer_id] = deque((held,))
@@ -282,7 +282,7 @@ class TransactionHold:
     def _pass_on(
         self, held: HeldRequest, error: ErrorCode = _NONE, partition_errors: PartitionErrors = NO_PARTITION_ERRORS
     ) -> None:
-        self._next_stage.accept(held.request, held.answer, error, partition_errors)
+        self._next_stage.accept(held.request, held.slot, error, partition_errors)
         for _topic_key, partition, verification in held.checks:
             if verification.passed:
                 partition.verifications.forget(held.writer.producer_id)

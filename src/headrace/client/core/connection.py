@@ -1,7 +1,7 @@
 """One connection to a broker as bytes in and bytes out: frames, correlation ids, versions and ordered responses.
 
 The first exchange is ApiVersions; until it is done, nothing else can be sent. A broker that responds out of order, with
-too many bytes, or with bytes that are not the expected response, raises `BadAnswer`; the connection is then unusable.
+too many bytes, or with bytes that are not the expected response, raises `BadResponse`; the connection is then unusable.
 """
 
 from collections import deque
@@ -12,7 +12,7 @@ from headrace import __version__
 from headrace.client.core.authentication import SaslExchange
 from headrace.client.core.calls import Call
 from headrace.client.core.frame_receiver import Incoming
-from headrace.client.errors import AuthenticationFailed, BadAnswer, InvalidArgument, UnsupportedByBroker
+from headrace.client.errors import AuthenticationFailed, BadResponse, InvalidArgument, UnsupportedByBroker
 from headrace.client.types import ApiRange
 from headrace.model.errors import ErrorCode, error_name
 from headrace.wire.apis import ApiKey
@@ -21,7 +21,7 @@ from headrace.wire.frames import SIZE_BYTES, read_response_header, request_frame
 from headrace.wire.messages import api_versions, sasl_authenticate, sasl_handshake
 from headrace.wire.primitives.layouts import Buffer
 
-ANSWER_BYTES_MAX = 256 * 1024 * 1024
+RESPONSE_BYTES_MAX = 256 * 1024 * 1024
 """Larger responses are refused before they are read."""
 
 REQUESTS_IN_FLIGHT_MAX = 1000
@@ -54,7 +54,7 @@ class BrokerConnection:
         *,
         address: str,
         client_id: str,
-        answer_bytes_max: int = ANSWER_BYTES_MAX,
+        response_bytes_max: int = RESPONSE_BYTES_MAX,
         exchange: SaslExchange | None = None,
     ) -> None:
         """With an `exchange`, the connection authenticates before any other request."""
@@ -68,7 +68,7 @@ class BrokerConnection:
         self.features: dict[str, int] = {}
         """The finalized level of each feature of the cluster (KIP-584), as of that epoch."""
         self._client_id = client_id
-        self._incoming = Incoming(address, answer_bytes_max)
+        self._incoming = Incoming(address, response_bytes_max)
         self._awaited: deque[_Awaited] = deque()
         self._next_correlation_id = 0
 
@@ -122,7 +122,7 @@ class BrokerConnection:
         return self._read(self._incoming.take(chunk))
 
     def _read(self, frames: list[Buffer]) -> tuple[list[AnsweredCall], bytes]:
-        answers: list[AnsweredCall] = []
+        responses: list[AnsweredCall] = []
         reaction = b""
         for frame in frames:
             awaited = self._match(frame)
@@ -131,8 +131,8 @@ class BrokerConnection:
             elif self._exchange is not None and awaited.call.api.API_KEY in _SASL_KEYS:
                 reaction = self._authenticate(self._exchange, self._decode(frame, awaited))
             else:
-                answers.append(AnsweredCall(awaited.call, self._decode(frame, awaited)))
-        return answers, reaction
+                responses.append(AnsweredCall(awaited.call, self._decode(frame, awaited)))
+        return responses, reaction
 
     def unanswered(self) -> list[Call]:
         """Return the calls that wait for a response, oldest first."""
@@ -152,11 +152,11 @@ class BrokerConnection:
 
     def _match(self, frame: Buffer) -> _Awaited:
         if not self._awaited:
-            raise BadAnswer(f"{self.address} sent a response without a request")
+            raise BadResponse(f"{self.address} sent a response without a request")
         awaited = self._awaited.popleft()
         (correlation_id,) = _SIZE.unpack_from(frame)
         if correlation_id != awaited.correlation_id:
-            raise BadAnswer(
+            raise BadResponse(
                 f"{self.address} responded to request {correlation_id} where {awaited.correlation_id} was the "
                 "next: responses must come in order"
             )
@@ -170,29 +170,29 @@ class BrokerConnection:
             )
             return api.decode_response(frame, position, len(frame), awaited.version)
         except ProtocolError as error:
-            raise BadAnswer(f"the response of {self.address} cannot be decoded: {error}") from error
+            raise BadResponse(f"the response of {self.address} cannot be decoded: {error}") from error
 
     def _learn_versions(self, frame: Buffer, version: int) -> bytes:
         """Apply the ApiVersions response. A broker that does not know our version responds in the oldest one and lists
         what it serves (KIP-511).
         """
         if len(frame) < SIZE_BYTES + _ERROR_CODE.size:
-            raise BadAnswer(f"the ApiVersions response of {self.address} is too short")
+            raise BadResponse(f"the ApiVersions response of {self.address} is too short")
         (error_code,) = _ERROR_CODE.unpack_from(frame, SIZE_BYTES)
         is_refused = error_code == ErrorCode.UNSUPPORTED_VERSION and version > 0
         try:
-            answer = api_versions.decode_response(frame, SIZE_BYTES, len(frame), 0 if is_refused else version)
+            response = api_versions.decode_response(frame, SIZE_BYTES, len(frame), 0 if is_refused else version)
         except ProtocolError as error:
-            raise BadAnswer(f"the ApiVersions response of {self.address} cannot be decoded: {error}") from error
-        served = {entry.api_key: ApiRange(*_range_of(entry)) for entry in answer.api_keys}
+            raise BadResponse(f"the ApiVersions response of {self.address} cannot be decoded: {error}") from error
+        served = {entry.api_key: ApiRange(*_range_of(entry)) for entry in response.api_keys}
         if is_refused:
             own = served.get(ApiKey.API_VERSIONS)
             return self.first_request(min(own.max_version, version - 1) if own else 0)
         if error_code != ErrorCode.NONE or not served:
-            raise BadAnswer(f"{self.address} refused ApiVersions: {error_name(error_code)}")
+            raise BadResponse(f"{self.address} refused ApiVersions: {error_name(error_code)}")
         self.versions = served
-        self.features_epoch = answer.finalized_features_epoch
-        self.features = {each.name: each.max_version_level for each in answer.finalized_features}
+        self.features_epoch = response.finalized_features_epoch
+        self.features = {each.name: each.max_version_level for each in response.finalized_features}
         return self.identify(self._exchange) if self._exchange is not None else b""
 
     def identify(self, exchange: SaslExchange) -> bytes:
@@ -208,21 +208,21 @@ class BrokerConnection:
     def _ask(self, call: Call) -> bytes:
         return self._frame(call, self.version_for(call))
 
-    def _authenticate(self, exchange: SaslExchange, answer: Any) -> bytes:
+    def _authenticate(self, exchange: SaslExchange, response: Any) -> bytes:
         """Return the next message of the exchange; empty when it is over and the connection can be used."""
-        if isinstance(answer, sasl_handshake.SaslHandshakeResponse):
-            if answer.error_code:
-                known = ", ".join(answer.mechanisms) or "none"
+        if isinstance(response, sasl_handshake.SaslHandshakeResponse):
+            if response.error_code:
+                known = ", ".join(response.mechanisms) or "none"
                 raise AuthenticationFailed(
                     f"{self.address} does not accept {exchange.mechanism}; it accepts {known}: set sasl_mechanism"
                 )
             message: bytes | None = exchange.first()
-        elif answer.error_code:
-            why = answer.error_message or error_name(answer.error_code)
+        elif response.error_code:
+            why = response.error_message or error_name(response.error_code)
             raise AuthenticationFailed(f"{self.address} refused the credentials: {why}")
         else:
-            self.session_lifetime_ms = answer.session_lifetime_ms
-            message = exchange.respond(bytes(answer.auth_bytes))
+            self.session_lifetime_ms = response.session_lifetime_ms
+            message = exchange.respond(bytes(response.auth_bytes))
         if message is None:
             self._exchange = None
             return b""

@@ -13,12 +13,12 @@ from typing import Any
 
 from headrace.client.core.calls import Call, PendingCall
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answers_in, fetch_call, wanted_from
+from headrace.client.core.fetch_requests import FetchSettings, aborted_in, fetch_call, results_in, wanted_from
 from headrace.client.core.fetch_sessions import SESSION_ERRORS, ClientFetchSession, Plan
 from headrace.client.core.partition_reader import FetchedBatch, PartitionReading
 from headrace.client.core.positions import Positions
 from headrace.client.core.readings import Readings
-from headrace.client.errors import BadAnswer, BrokerError, ClientError, UnsupportedByBroker
+from headrace.client.errors import BadResponse, BrokerError, ClientError, UnsupportedByBroker
 from headrace.client.types import EARLIEST, LATEST, ConsumerRecord, IsolationLevel
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicPartition
@@ -261,7 +261,7 @@ class ConsumerCore:
     def _tell_damage(self, partition: TopicPartition, reading: PartitionReading, error: ProtocolError) -> None:
         position = reading.position
         reading.move(position, None)
-        self.tell(BadAnswer(f"{partition} is damaged at offset {position}: {error}; seek behind it to continue"))
+        self.tell(BadResponse(f"{partition} is damaged at offset {position}: {error}; seek behind it to continue"))
 
     def closing_calls(self) -> list[Call]:
         """Return the last requests, which let brokers drop the fetch sessions; their responses are not awaited."""
@@ -329,7 +329,7 @@ class ConsumerCore:
     ) -> None:
         self._fetching.discard(node)
         self._fetches_count += 1
-        answers: dict[TopicPartition, fetch.FetchResponsePartition] = {}
+        results: dict[TopicPartition, fetch.FetchResponsePartition] = {}
         is_failure = isinstance(reply, ClientError)
         if is_failure:
             session.broken()
@@ -339,38 +339,38 @@ class ConsumerCore:
         else:
             session.answered(plan, reply)
             self._cluster.learn_endpoints(reply.node_endpoints)
-            answers = answers_in(self._cluster, reply)
+            results = results_in(self._cluster, reply)
         for partition, reading in self._readings.answered(asked):
-            answer = answers.get(partition)
-            if answer is None:
+            result = results.get(partition)
+            if result is None:
                 if not is_failure and plan.is_incremental and reply.error_code in SESSION_ERRORS:
                     continue  # The next request names everything, and may be sent at once.
                 if is_failure or reply.error_code:
                     reading.preferred_node = None
                     self._readings.pause(reading, now_ms)
-            elif answer.error_code:
-                self._fetch_refused(partition, reading, answer, now_ms)
+            elif result.error_code:
+                self._fetch_refused(partition, reading, result, now_ms)
             else:
-                self._keep(partition, reading, answer, now_ms)
+                self._keep(partition, reading, result, now_ms)
 
     def _keep(
-        self, partition: TopicPartition, reading: PartitionReading, answer: fetch.FetchResponsePartition, now_ms: float
+        self, partition: TopicPartition, reading: PartitionReading, result: fetch.FetchResponsePartition, now_ms: float
     ) -> None:
-        reading.high_watermark = answer.high_watermark
-        reading.last_stable_offset = answer.last_stable_offset
-        reading.log_start = answer.log_start_offset
-        if answer.preferred_read_replica >= 0:
-            reading.preferred_node = answer.preferred_read_replica
+        reading.high_watermark = result.high_watermark
+        reading.last_stable_offset = result.last_stable_offset
+        reading.log_start = result.log_start_offset
+        if result.preferred_read_replica >= 0:
+            reading.preferred_node = result.preferred_read_replica
             reading.preferred_until_ms = now_ms + PREFERRED_REPLICA_MS
-        if not answer.records:
+        if not result.records:
             return
-        self._bytes_count += len(answer.records)
+        self._bytes_count += len(result.records)
         try:
-            reading.keep(answer.records, aborted_in(answer) if self._is_committed else None)
+            reading.keep(result.records, aborted_in(result) if self._is_committed else None)
         except ProtocolError as error:
             reading.move(reading.position, None)
             self._readings.pause(reading, now_ms)
-            self.tell(BadAnswer(f"the records of {partition} at {reading.position} cannot be decoded: {error}"))
+            self.tell(BadResponse(f"the records of {partition} at {reading.position} cannot be decoded: {error}"))
             return
         # Partitions that just got records are requested last, so that the limit of one response does not starve the
         # others.
@@ -378,14 +378,14 @@ class ConsumerCore:
         self._join_turns(partition, reading)
 
     def _fetch_refused(
-        self, partition: TopicPartition, reading: PartitionReading, answer: fetch.FetchResponsePartition, now_ms: float
+        self, partition: TopicPartition, reading: PartitionReading, result: fetch.FetchResponsePartition, now_ms: float
     ) -> None:
-        leader = answer.current_leader
+        leader = result.current_leader
         may_hurry = now_ms - reading.redirected_ms >= self._settings.retry_pause_ms
         reading.redirected_ms = now_ms
         if reading.preferred_node is not None:
             reading.preferred_node = None  # A replica that cannot serve us: ask the leader.
         elif not self._cluster.learn_leader(partition, leader.leader_id, leader.leader_epoch):
-            self._readings.handle_partition_error(partition, reading, answer.error_code, now_ms)
+            self._readings.handle_partition_error(partition, reading, result.error_code, now_ms)
         if not may_hurry:
             self._readings.pause(reading, now_ms)  # Nodes that redirect us to each other must not keep us busy.

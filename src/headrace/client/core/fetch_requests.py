@@ -86,14 +86,14 @@ def _asked(index: int, asked: FetchPosition) -> fetch.FetchRequestPartition:
     )
 
 
-def answers_in(cluster: Cluster, reply: fetch.FetchResponse) -> dict[TopicPartition, fetch.FetchResponsePartition]:
+def results_in(cluster: Cluster, reply: fetch.FetchResponse) -> dict[TopicPartition, fetch.FetchResponsePartition]:
     return {
-        TopicPartition(topic.topic or cluster.topic_name(topic.topic_id) or "", answer.partition_index): answer
+        TopicPartition(topic.topic or cluster.topic_name(topic.topic_id) or "", result.partition_index): result
         for topic in reply.responses
-        for answer in topic.partitions
+        for result in topic.partitions
     }
 
 
-def aborted_in(answer: fetch.FetchResponsePartition) -> tuple[tuple[int, int], ...]:
+def aborted_in(result: fetch.FetchResponsePartition) -> tuple[tuple[int, int], ...]:
     """Return producer ids and first offsets of the aborted transactions in the fetched records."""
-    return tuple((each.producer_id, each.first_offset) for each in answer.aborted_transactions or ())
+    return tuple((each.producer_id, each.first_offset) for each in result.aborted_transactions or ())

@@ -6,7 +6,7 @@ go through `take`. A large frame is lent out in place, and its buffer is reused 
 
 from struct import Struct
 
-from headrace.client.errors import BadAnswer
+from headrace.client.errors import BadResponse
 from headrace.wire.frames import SIZE_BYTES
 from headrace.wire.primitives.layouts import Buffer
 
@@ -95,7 +95,7 @@ class Incoming:
         while len(rest) - position >= SIZE_BYTES:
             (size,) = _SIZE.unpack_from(rest, position)
             if not SIZE_BYTES <= size <= self._frame_bytes_max:
-                raise BadAnswer(
+                raise BadResponse(
                     f"{self._address} announces a response of {size} bytes, allowed are "
                     f"{self._frame_bytes_max}; check that it is a Kafka broker and that this listener does "
                     "not use TLS"

@@ -11,11 +11,11 @@ from contextlib import suppress
 from headrace.client.core.broker_addresses import Addresses
 from headrace.client.core.calls import ANY_BROKER, Call
 from headrace.client.core.cluster import Cluster, is_foreign
-from headrace.client.core.connection import ANSWER_BYTES_MAX, AnsweredCall, BrokerConnection
+from headrace.client.core.connection import RESPONSE_BYTES_MAX, AnsweredCall, BrokerConnection
 from headrace.client.core.link import NEVER, PLAINTEXT, Address, Completed, Link, LinkRoute, Pending, Security
 from headrace.client.errors import (
     AuthenticationFailed,
-    BadAnswer,
+    BadResponse,
     BrokerUnreachable,
     ClientError,
     DeadlineExceeded,
@@ -56,7 +56,7 @@ class Links:
         cluster: Cluster,
         request_timeout_ms: float = REQUEST_TIMEOUT_MS,
         connect_timeout_ms: float = CONNECT_TIMEOUT_MS,
-        answer_bytes_max: int = ANSWER_BYTES_MAX,
+        response_bytes_max: int = RESPONSE_BYTES_MAX,
         choose: Callable[[int], int] | None = None,
         security: Security = PLAINTEXT,
         tell: Callable[[str], object] | None = None,
@@ -74,7 +74,7 @@ class Links:
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         self._connect_timeout_ms = connect_timeout_ms
-        self._answer_bytes_max = answer_bytes_max
+        self._response_bytes_max = response_bytes_max
         self._links: dict[LinkRoute, Link] = {}
         self._by_token: dict[int, LinkRoute] = {}
         self._replies: deque[tuple[Completed, ClientError | None]] = deque()
@@ -103,7 +103,7 @@ class Links:
     def _fail_or_reroute(self, pending: Pending, error: ClientError) -> None:
         """Offer an unsent call for any broker to the next address that is not in back-off."""
         now_ms = self._clock.monotonic_ms()
-        may_try = isinstance(error, BrokerUnreachable | BadAnswer) or (
+        may_try = isinstance(error, BrokerUnreachable | BadResponse) or (
             isinstance(error, DeadlineExceeded) and now_ms < pending.connect_by_ms
         )
         if pending.call.target == ANY_BROKER and may_try and self._addresses.usable(now_ms):
@@ -198,7 +198,7 @@ class Links:
         connection = BrokerConnection(
             address=str(address),
             client_id=self._client_id,
-            answer_bytes_max=self._answer_bytes_max,
+            response_bytes_max=self._response_bytes_max,
             exchange=self._security.exchange() if self._security.exchange is not None else None,
         )
         secured = self._security.wrap(transport, address.host) if self._security.wrap is not None else None
@@ -255,7 +255,7 @@ class Links:
             broken = _broken(link, address, error.strerror or str(error))
             is_idle = link.connection.is_ready and not link.calls()
             self._drop(route, broken if is_idle else self._refuse(address, broken))
-        except (BadAnswer, BrokerUnreachable, AuthenticationFailed, UnsupportedByBroker) as error:
+        except (BadResponse, BrokerUnreachable, AuthenticationFailed, UnsupportedByBroker) as error:
             self._drop(route, self._refuse(address, error))
         else:
             if link.connection.is_ready:
@@ -294,22 +294,22 @@ class Links:
             self._received_bytes += count
             was_ready = link.connection.is_ready
             read = link.connection.receive(place[:count]) if room is None else link.connection.filled(count)
-            self._handle_answers(link, *read, was_ready=was_ready)
+            self._handle_responses(link, *read, was_ready=was_ready)
             if count < place_bytes or (room is not None and read[0]):
                 return  # Nothing is left, or hardly anything after a response of this size.
 
-    def _handle_answers(self, link: Link, answers: list[AnsweredCall], reaction: bytes, *, was_ready: bool) -> None:
+    def _handle_responses(self, link: Link, responses: list[AnsweredCall], reaction: bytes, *, was_ready: bool) -> None:
         moved = False
         if reaction:
             link.outgoing.append(memoryview(reaction))
-        for answer in answers:
-            throttle_ms = getattr(answer.message, "throttle_time_ms", 0)
+        for response in responses:
+            throttle_ms = getattr(response.message, "throttle_time_ms", 0)
             if throttle_ms > 0:
                 link.throttled(throttle_ms, self._clock.monotonic_ms())
-            if answer.call.api.API_KEY == ApiKey.METADATA and is_foreign(answer.message):
+            if response.call.api.API_KEY == ApiKey.METADATA and is_foreign(response.message):
                 self.cluster.forget()
                 moved = True
-            link.sent.popleft().completed(answer.message)
+            link.sent.popleft().completed(response.message)
         if moved:
             raise BrokerUnreachable(
                 f"{link.connection.address} now belongs to another cluster; starting again from bootstrap_servers"

@@ -10,7 +10,7 @@ from itertools import count, repeat
 from typing import NamedTuple, TypeVar
 
 from headrace.client.core.record_shapes import columns_of
-from headrace.client.errors import BadAnswer
+from headrace.client.errors import BadResponse
 from headrace.client.types import ConsumerRecord
 from headrace.model.ids import TopicPartition
 from headrace.wire.errors import ProtocolError
@@ -286,7 +286,7 @@ def readable(batch: FetchedBatch, read: Callable[[FetchedBatch], T]) -> T:
     try:
         return read(batch)
     except ProtocolError as error:
-        raise BadAnswer(
+        raise BadResponse(
             f"{batch.partition} is damaged at offset {batch.begin}: {error}; use seek and poll to read the "
             f"records before and behind it, up to offset {batch.end}"
         ) from error

@@ -82,18 +82,18 @@ class Positions:
     ) -> None:
         found = {} if isinstance(reply, ClientError) else epoch_ends_in(reply)
         for partition, reading in self._readings.answered(asked):
-            answer = found.get(partition)
+            result = found.get(partition)
             if isinstance(reply, UnsupportedByBroker):
                 reading.checked_epoch = current[partition]  # An old broker does not support this request.
-            elif answer is None:
+            elif result is None:
                 self._cluster.mark_wrong()
                 self._readings.pause(reading, now_ms)
-            elif answer.error_code:
-                self._readings.handle_partition_error(partition, reading, answer.error_code, now_ms)
+            elif result.error_code:
+                self._readings.handle_partition_error(partition, reading, result.error_code, now_ms)
             else:
                 end = reading.fetch_position()
                 assert end is not None
-                diverged_at = divergence(answer, end)
+                diverged_at = divergence(result, end)
                 if diverged_at == end:
                     reading.checked_epoch = current[partition]
                 else:

@@ -241,27 +241,27 @@ class ProducerCore:
                 self._settle(batch)
             return
         self._cluster.learn_endpoints(reply.node_endpoints)
-        answers = {
+        results = {
             (topic.name or self._cluster.topic_name(topic.topic_id), partition.index): partition
             for topic in reply.responses
             for partition in topic.partition_responses
         }
         for batch in alive:
-            answer = answers.get(batch.partition)
-            if answer is None:
+            result = results.get(batch.partition)
+            if result is None:
                 missing = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the response lacks {batch.partition}")
                 self._unanswered(batch, missing, now_ms)
             else:
-                self._answered(batch, answer, now_ms)
+                self._answered(batch, result, now_ms)
 
-    def _answered(self, batch: ProducedBatch, answer: produce.ProduceResponsePartition, now_ms: float) -> None:
-        code = answer.error_code
+    def _answered(self, batch: ProducedBatch, result: produce.ProduceResponsePartition, now_ms: float) -> None:
+        code = result.error_code
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-            batch.base_offset = answer.base_offset
-            batch.log_append_time_ms = answer.log_append_time_ms
+            batch.base_offset = result.base_offset
+            batch.log_append_time_ms = result.log_append_time_ms
             self._settle(batch)
             return
-        error = BrokerError(code, f"the records for {batch.partition} were refused", answer.error_message)
+        error = BrokerError(code, f"the records for {batch.partition} were refused", result.error_message)
         if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._is_behind(batch):
             self._retry(batch, error, now_ms)
         elif code in _IDENTITY_ERRORS or code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
@@ -272,7 +272,7 @@ class ProducerCore:
         elif code in RETRIABLE:
             batch.is_uncertain = batch.is_uncertain or code in _UNCERTAIN_ERRORS
             self._cluster.mark_wrong()
-            leader = answer.current_leader
+            leader = result.current_leader
             is_known = self._cluster.learn_leader(batch.partition, leader.leader_id, leader.leader_epoch)
             # Retried at once, but not repeatedly: leaders that redirect us to each other must not keep us busy.
             may_hurry = is_known and now_ms - batch.redirected_ms >= self._settings.retry_pause_ms

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 from headrace.client.core.admin.routing import LEADER_ERRORS
 from headrace.client.core.calls import PendingCall
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.fetch_requests import FetchSettings, aborted_in, answers_in, fetch_call, wanted_from
+from headrace.client.core.fetch_requests import FetchSettings, aborted_in, fetch_call, results_in, wanted_from
 from headrace.client.core.offset_lookups import list_offsets_call, offsets_in
 from headrace.client.errors import (
     AuthenticationFailed,
-    BadAnswer,
+    BadResponse,
     BrokerError,
     ClientError,
     OffsetOutOfRange,
@@ -201,37 +201,37 @@ class RangeReader:
 
     def _fetched(self, node: int, positions: dict[TopicPartition, int], reply: Any, now_ms: float) -> None:
         del self._asked_bytes[node]
-        answers: dict[TopicPartition, fetch.FetchResponsePartition] = {}
+        results: dict[TopicPartition, fetch.FetchResponsePartition] = {}
         if isinstance(reply, ClientError):
             self._cluster.mark_wrong()
             if isinstance(reply, HOPELESS):
                 self._error = reply
         else:
             self._cluster.learn_endpoints(reply.node_endpoints)
-            answers = answers_in(self._cluster, reply)
+            results = results_in(self._cluster, reply)
         # Regardless of the limits, the first partition with records returns some: if it is empty, no records come at
         # all.
-        is_empty = not any(answer.records for answer in answers.values())
+        is_empty = not any(result.records for result in results.values())
         for number, place in enumerate(positions):
             wanted = self._ranges[place]
             wanted.is_asking = False
-            answer = answers.get(place)
-            if answer is None:
+            result = results.get(place)
+            if result is None:
                 wanted.preferred_node = None
                 wanted.resume_ms = now_ms + RETRY_PAUSE_MS
-            elif answer.error_code:
-                self._refused(place, wanted, answer, now_ms)
+            elif result.error_code:
+                self._refused(place, wanted, result, now_ms)
             else:
-                wanted.known_end = answer.last_stable_offset if self._is_committed else answer.high_watermark
-                if answer.records:
-                    self._advance(place, wanted, answer, memoryview(answer.records), is_first=number == 0)
+                wanted.known_end = result.last_stable_offset if self._is_committed else result.high_watermark
+                if result.records:
+                    self._advance(place, wanted, result, memoryview(result.records), is_first=number == 0)
                 else:
-                    self._got_nothing(node, wanted, answer, now_ms, had_room=number == 0 and is_empty)
+                    self._got_nothing(node, wanted, result, now_ms, had_room=number == 0 and is_empty)
 
     def _refused(
-        self, place: TopicPartition, wanted: _Range, answer: fetch.FetchResponsePartition, now_ms: float
+        self, place: TopicPartition, wanted: _Range, result: fetch.FetchResponsePartition, now_ms: float
     ) -> None:
-        code, leader = answer.error_code, answer.current_leader
+        code, leader = result.error_code, result.current_leader
         may_hurry = now_ms - wanted.redirected_ms >= RETRY_PAUSE_MS
         wanted.redirected_ms = now_ms
         if wanted.preferred_node is not None:
@@ -247,13 +247,13 @@ class RangeReader:
             wanted.resume_ms = now_ms + RETRY_PAUSE_MS
 
     def _got_nothing(
-        self, node: int, wanted: _Range, answer: fetch.FetchResponsePartition, now_ms: float, *, had_room: bool
+        self, node: int, wanted: _Range, result: fetch.FetchResponsePartition, now_ms: float, *, had_room: bool
     ) -> None:
-        if answer.preferred_read_replica >= 0:
+        if result.preferred_read_replica >= 0:
             if wanted.needs_leader:
                 wanted.resume_ms = now_ms + RETRY_PAUSE_MS
             else:
-                wanted.preferred_node = answer.preferred_read_replica
+                wanted.preferred_node = result.preferred_read_replica
         elif had_room and wanted.known_end >= wanted.end:
             if wanted.preferred_node is None:
                 wanted.empty_at = node
@@ -287,7 +287,7 @@ class RangeReader:
         self,
         place: TopicPartition,
         wanted: _Range,
-        answer: fetch.FetchResponsePartition,
+        result: fetch.FetchResponsePartition,
         records: memoryview,
         *,
         is_first: bool,
@@ -295,17 +295,17 @@ class RangeReader:
         try:
             size, behind = _bounds(records, wanted.end)
         except ProtocolError as error:
-            self._error = BadAnswer(f"the records of {place} at {wanted.position} cannot be decoded: {error}")
+            self._error = BadResponse(f"the records of {place} at {wanted.position} cannot be decoded: {error}")
             return
         wanted.needs_leader = False
         begin, wanted.position = wanted.position, max(wanted.position, min(behind, wanted.end))
         if size and wanted.position > begin:
-            aborted = aborted_in(answer) if self._is_committed else None
+            aborted = aborted_in(result) if self._is_committed else None
             piece = FetchedBytes(place, records[:size], begin, wanted.position, aborted)
             self._pieces.append(piece)
             self._held_bytes += size
         elif is_first and wanted.position == begin:
-            self._error = BadAnswer(f"the response for {place} at {begin} has no batch that reaches this offset")
+            self._error = BadResponse(f"the response for {place} at {begin} has no batch that reaches this offset")
             return
         if wanted.position >= wanted.end:
             self._finish(place)

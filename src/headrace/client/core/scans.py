@@ -81,13 +81,13 @@ def _pages(
     cluster_id = ""
     exchanges = 0
     for _ in range(PAGES_MAX):
-        answer = yield from _ask(lease, left, isolation_level)
-        cluster_id = answer.cluster_id
+        response = yield from _ask(lease, left, isolation_level)
+        cluster_id = response.cluster_id
         if lease.lease_id == NEW_LEASE:
-            lease = ScanLease(answer.node_id, answer.lease_id, answer.lease_ms)
+            lease = ScanLease(response.node_id, response.lease_id, response.lease_ms)
             leases.append(lease)
-        exchanged = _exchanged(answer) if exchanges < EXCHANGES_MAX else frozenset()
-        left = _take(answer, told, exchanged)
+        exchanged = _exchanged(response) if exchanges < EXCHANGES_MAX else frozenset()
+        left = _take(response, told, exchanged)
         if not left:
             return cluster_id, lease, list(told.values())
         if exchanged:
@@ -113,40 +113,40 @@ def _ask(
             manifest_api.ScanManifestRequestTopic(name=name, partitions=tuple(asked)) for name, asked in topics.items()
         ),
     )
-    answer = yield from ask(manifest_api, request, target=lease.node)
-    if answer.error_code:
-        raise BrokerError(answer.error_code, "the broker refused to share its files", answer.error_message)
-    return answer
+    response = yield from ask(manifest_api, request, target=lease.node)
+    if response.error_code:
+        raise BrokerError(response.error_code, "the broker refused to share its files", response.error_message)
+    return response
 
 
-def _exchanged(answer: manifest_api.ScanManifestResponse) -> frozenset[TopicPartition]:
+def _exchanged(response: manifest_api.ScanManifestResponse) -> frozenset[TopicPartition]:
     """Return the partitions whose files compaction or retention kept swapping while the broker listed them."""
     return frozenset(
         TopicPartition(topic.name, page.partition_index)
-        for topic in answer.topics
+        for topic in response.topics
         for page in topic.partitions
         if page.error_code == ErrorCode.REPLICA_NOT_AVAILABLE
     )
 
 
 def _take(
-    answer: manifest_api.ScanManifestResponse,
+    response: manifest_api.ScanManifestResponse,
     told: dict[TopicPartition, ScanPartition],
     exchanged: frozenset[TopicPartition],
 ) -> dict[TopicPartition, int]:
     """Add a page; return the partitions with more files, or none yet, and the offset to continue from."""
-    directories = {each.directory_id: each.path for each in answer.directories}
+    directories = {each.directory_id: each.path for each in response.directories}
     left = dict.fromkeys(exchanged, _FROM_THE_BEGIN)
     for place in exchanged:
         told.pop(place, None)  # Earlier pages name files that are gone; everything is listed again.
-    for topic in answer.topics:
+    for topic in response.topics:
         for page in topic.partitions:
             place = TopicPartition(topic.name, page.partition_index)
             if place in exchanged:
                 continue
             if page.error_code:
                 raise BrokerError(page.error_code, f"the broker listed no files of {place}", page.error_message)
-            new = _partition(answer.node_id, topic, page, directories[page.directory_id])
+            new = _partition(response.node_id, topic, page, directories[page.directory_id])
             before = told.get(place)
             told[place] = new if before is None else _joined(before, new)
             if page.next_offset >= 0:

@@ -42,14 +42,14 @@ def epoch_ends_in(
     response: epochs_api.OffsetForLeaderEpochResponse,
 ) -> dict[TopicPartition, epochs_api.OffsetForLeaderEpochResponsePartition]:
     return {
-        TopicPartition(topic.topic, answer.partition): answer
+        TopicPartition(topic.topic, result.partition): result
         for topic in response.topics
-        for answer in topic.partitions
+        for result in topic.partitions
     }
 
 
-def divergence(answer: epochs_api.OffsetForLeaderEpochResponsePartition, end: int) -> int | None:
+def divergence(result: epochs_api.OffsetForLeaderEpochResponsePartition, end: int) -> int | None:
     """Return where the leader's log diverges from what was read up to `end`; `end` if it does not, None if unknown."""
-    if answer.leader_epoch < 0 or answer.end_offset < 0:
+    if result.leader_epoch < 0 or result.end_offset < 0:
         return None
-    return min(answer.end_offset, end)
+    return min(result.end_offset, end)

@@ -200,17 +200,17 @@ class Lifecycle:
             return (Fail(message=message),)
         return (*warning, Wait(delay_ms=RETRY_MS))
 
-    def beat_answered(self, answer: BrokerState) -> tuple[Effect, ...]:
+    def beat_answered(self, state: BrokerState) -> tuple[Effect, ...]:
         if self.is_over:
             return ()
-        if answer.error == ErrorCode.STALE_BROKER_EPOCH:
+        if state.error == ErrorCode.STALE_BROKER_EPOCH:
             self._move(LifecycleEvent.STALE)
             return (Stopped(),) if self.is_over else (Register(previous_epoch=self.broker_epoch),)
-        if answer.error:
+        if state.error:
             return (Wait(delay_ms=RETRY_MS),)
         if self.state is LifecycleState.CONTROLLED_SHUTDOWN:
-            return self.released() if answer.should_shut_down else (Wait(delay_ms=RETRY_MS),)
-        waits = self.state is LifecycleState.FENCED and answer.is_fenced
+            return self.released() if state.should_shut_down else (Wait(delay_ms=RETRY_MS),)
+        waits = self.state is LifecycleState.FENCED and state.is_fenced
         return (Wait(delay_ms=CATCH_UP_MS if waits else self._heartbeat_interval_ms),)
 
     # The image

@@ -41,7 +41,7 @@ def unseal(one_time_key: bytes, sealed: bytes, *, invitation_id: bytes, join_non
         content = cipher.decrypt(sealed[:SEAL_NONCE_BYTES], sealed[SEAL_NONCE_BYTES:], invitation_id + join_nonce)
         return msgspec.msgpack.decode(content, type=SharedSecret)
     except (InvalidTag, ValueError, msgspec.MsgspecError) as error:
-        raise BadSeal("the answer of the inviting node was changed on its way") from error
+        raise BadSeal("the response of the inviting node was changed on its way") from error
 
 
 def _cipher(one_time_key: bytes) -> "ChaCha20Poly1305":

@@ -19,7 +19,7 @@ REGISTERS = ("register-a", "register-b")
 CONFIG = "retention.ms"
 VERSION_BASE = 10_000_000
 PAUSE_MS_MAX = 400
-ANSWER_MS_MAX = 25_000
+RESPONSE_MS_MAX = 25_000
 PARTITIONS_MAX = 3
 
 HONEST = "a broker refuses the change of an administrator only with an error that can be retried"
@@ -75,12 +75,12 @@ class ClusterAdministrator:
                 self._act()
             return
         connection = self._connection
-        answers = connection.poll()
-        for handle, message in answers:
+        responses = connection.poll()
+        for handle, message in responses:
             self._connection = None
             connection.wire.close()
             handle(message)
-        if not answers and (connection.is_closed() or self._now_ms - self._asked_ms > ANSWER_MS_MAX):
+        if not responses and (connection.is_closed() or self._now_ms - self._asked_ms > RESPONSE_MS_MAX):
             self._connection = None
             connection.wire.reset()
             self._open()

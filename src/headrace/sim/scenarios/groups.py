@@ -146,7 +146,7 @@ def check_committed(context: RunContext, groups: Sequence[GroupHistory]) -> None
             message = requests.committed(group.group_id, [(partition.topic.name, partition.index)])
             asked = truth.moment
             for _ in range(ATTEMPTS_MAX):
-                answer = auditor.ask(ApiKey.OFFSET_FETCH, requests.OFFSET_FETCH, message).groups[0]
-                if ErrorCode(answer.error_code) not in RETRIED_ERRORS:
+                result = auditor.ask(ApiKey.OFFSET_FETCH, requests.OFFSET_FETCH, message).groups[0]
+                if ErrorCode(result.error_code) not in RETRIED_ERRORS:
                     break
-            truth.shown(answer.topics[0].partitions[0].committed_offset, asked=asked)
+            truth.shown(result.topics[0].partitions[0].committed_offset, asked=asked)

@@ -55,7 +55,7 @@ class KafkaConnection:
         if not self.wire.has_unread():
             return []
         received = self.wire.receive()
-        answers = []
+        results = []
         while len(received) >= frames.SIZE_BYTES:
             end = frames.SIZE_BYTES + int.from_bytes(received[: frames.SIZE_BYTES], "big")
             if len(received) < end:
@@ -67,7 +67,7 @@ class KafkaConnection:
                 frame, 0, len(frame), api_key=asked.api_key, api_version=asked.version
             )
             assert answered == asked.correlation, "responses come in the order of the requests"
-            answers.append(
+            results.append(
                 (asked.tag, codec(asked.api_key).decode_response(frame, position, len(frame), asked.version))
             )
-        return answers
+        return results

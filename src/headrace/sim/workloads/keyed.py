@@ -108,16 +108,16 @@ class KeyedProducer(Client):
 
         def answered(response: Any) -> None:
             self._waits = False
-            answer = response.responses[0].partition_responses[0]
-            if answer.error_code:
-                error = ErrorCode(answer.error_code)
+            result = response.responses[0].partition_responses[0]
+            if result.error_code:
+                error = ErrorCode(result.error_code)
                 require(error in RETRIED_ERRORS, HONEST_ERRORS, f"{error.name} for a batch of {self.name}")
                 self._next_ms = self.now_ms + self.entropy.below(RETRY_MS_MAX)
                 return
             for key, number in written.numbers:
                 key.acknowledged = max(key.acknowledged, number)
-            partition.reaches(answer.base_offset + len(written.numbers))
-            partition.promised_durable(answer.base_offset + len(written.numbers), partition.topic.sync_level)
+            partition.reaches(result.base_offset + len(written.numbers))
+            partition.promised_durable(result.base_offset + len(written.numbers), partition.topic.sync_level)
             self._unanswered = None
             self.acknowledged += 1
             self._next_ms = self.now_ms + self.entropy.below(PAUSE_MS_MAX)

@@ -146,14 +146,14 @@ class SimulatedProducer(Client):
     # Responses
 
     def _answered(self, batch: SentBatch, response: Any) -> None:
-        answer = response.responses[0].partition_responses[0]
-        if answer.error_code == ErrorCode.NONE:
+        result = response.responses[0].partition_responses[0]
+        if result.error_code == ErrorCode.NONE:
             self._unacknowledged.remove(batch)
-            self.context.histories.acknowledge(batch, answer.base_offset)
-            batch.partition.starts_at(answer.log_start_offset)
+            self.context.histories.acknowledge(batch, result.base_offset)
+            batch.partition.starts_at(result.log_start_offset)
             self._acknowledged.add(batch.partition)
             return
-        error = ErrorCode(answer.error_code)
+        error = ErrorCode(result.error_code)
         self._judge(batch, error)
         if not self._idempotent or error in GONE:
             self._unacknowledged.remove(batch)

@@ -191,9 +191,9 @@ class TransactionalProducer(SteppingClient):
             self._send(made[0], written)
 
         def written(response: Any) -> None:
-            answer = response.responses[0].partition_responses[0]
-            if self._done(answer.error_code):
-                self.context.histories.acknowledge(made[0], answer.base_offset)
+            result = response.responses[0].partition_responses[0]
+            if self._done(result.error_code):
+                self.context.histories.acknowledge(made[0], result.base_offset)
                 transaction.acknowledged.append(made[0])
 
         return write

@@ -24,7 +24,7 @@ _CODES = {
 }
 """Error codes of refusals; all others pass with time."""
 
-Answer = Callable[[ErrorCode, str | None], object]
+MakeResponse = Callable[[ErrorCode, str | None], object]
 """Builds the response from an error code and message."""
 
 
@@ -45,20 +45,22 @@ def refusal_of(ctx: RequestContext, cluster_id: str | None) -> tuple[ErrorCode, 
 
 
 def park_until_changed(
-    ctx: RequestContext, change: Callable[[Callable[[Outcome], None]], None], answer: Answer
+    ctx: RequestContext, change: Callable[[Callable[[Outcome], None]], None], make_response: MakeResponse
 ) -> Parked:
     """Ask the quorum for a change, and respond when it is committed or refused."""
     parked = ctx.park(
         timeout_ms=CHANGE_WAIT_MS,
-        on_timeout=lambda: answer(ErrorCode.REQUEST_TIMED_OUT, "the change is not committed; its outcome is unknown"),
+        on_timeout=lambda: make_response(
+            ErrorCode.REQUEST_TIMED_OUT, "the change is not committed; its outcome is unknown"
+        ),
     )
 
     def decided(outcome: Outcome) -> None:
         if isinstance(outcome, RequestRefused):
             code = _CODES.get(outcome.reason, ErrorCode.REQUEST_TIMED_OUT)
-            parked.complete(answer(code, outcome.reason.value))
+            parked.complete(make_response(code, outcome.reason.value))
         else:
-            parked.complete(answer(ErrorCode.NONE, None))
+            parked.complete(make_response(ErrorCode.NONE, None))
 
     change(decided)
     return parked

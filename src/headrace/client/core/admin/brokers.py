@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from headrace.client.core.calls import Call, Operation, ask
 from headrace.client.core.cluster import Cluster, fetch_metadata
-from headrace.client.errors import BadAnswer, BrokerError, ClientError
+from headrace.client.errors import BadResponse, BrokerError, ClientError
 from headrace.client.types import (
     Broker,
     ClusterDescription,
@@ -71,11 +71,11 @@ def describe_quorum() -> Operation[QuorumDescription]:
     topic = describe_quorum_api.DescribeQuorumRequestTopic(topic_name=METADATA_TOPIC, partitions=(wanted,))
     response = yield from ask(describe_quorum_api, describe_quorum_api.DescribeQuorumRequest(topics=(topic,)))
     found = next((partition for topic in response.topics for partition in topic.partitions), None)
-    for answer in (response, found):
-        if answer is not None and answer.error_code:
-            raise BrokerError(answer.error_code, answer.error_message or "the metadata quorum could not be described")
+    for part in (response, found):
+        if part is not None and part.error_code:
+            raise BrokerError(part.error_code, part.error_message or "the metadata quorum could not be described")
     if found is None:
-        raise BadAnswer("the broker describes no metadata quorum; use a newer broker")
+        raise BadResponse("the broker describes no metadata quorum; use a newer broker")
     end = max((replica.log_end_offset for replica in found.current_voters), default=found.high_watermark)
     return QuorumDescription(
         leader=found.leader_id,

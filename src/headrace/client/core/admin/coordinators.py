@@ -103,19 +103,19 @@ def _coordinators(
         )
         for key in keys
     )
-    answers = {}
+    results = {}
     for key, reply in zip(keys, replies, strict=True):
         if isinstance(reply, ClientError):
             raise reply
-        answers[key] = reply.coordinators[0] if reply.coordinators else reply
-    if any(not answer.error_code and answer.node_id not in cluster.brokers for answer in answers.values()):
+        results[key] = reply.coordinators[0] if reply.coordinators else reply
+    if any(not result.error_code and result.node_id not in cluster.brokers for result in results.values()):
         cluster.learn((yield from fetch_metadata(())))  # a broker has joined the cluster since
     found = {}
-    for key, answer in answers.items():
-        if not answer.error_code and answer.node_id in cluster.brokers:
-            found[key] = answer.node_id
+    for key, result in results.items():
+        if not result.error_code and result.node_id in cluster.brokers:
+            found[key] = result.node_id
             continue
-        code = answer.error_code or ErrorCode.COORDINATOR_NOT_AVAILABLE
+        code = result.error_code or ErrorCode.COORDINATOR_NOT_AVAILABLE
         if code not in COORDINATOR_ERRORS or last:
-            raise BrokerError(code, f'{_NOUNS[kind]} "{key}" has no coordinator', answer.error_message)
+            raise BrokerError(code, f'{_NOUNS[kind]} "{key}" has no coordinator', result.error_message)
     return found

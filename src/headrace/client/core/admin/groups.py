@@ -56,13 +56,13 @@ def _single(
 
 
 def describe_groups(cluster: Cluster, groups: Iterable[str]) -> Operation[dict[str, GroupDescription]]:
-    answers = yield from ask_coordinators(
+    responses = yield from ask_coordinators(
         cluster,
         groups,
         call=_single(describe_groups_api, lambda group: describe_groups_api.DescribeGroupsRequest(groups=(group,))),
         codes=lambda reply: (each.error_code for each in reply.groups),
     )
-    found = {group: _description(node, reply.groups[0]) for group, (node, reply) in answers.items()}
+    found = {group: _description(node, reply.groups[0]) for group, (node, reply) in responses.items()}
     missing = [group for group, description in found.items() if description.state == NOT_FOUND_STATE]
     if missing:
         found.update((yield from _describe_consumer_groups(cluster, missing)))
@@ -72,7 +72,7 @@ def describe_groups(cluster: Cluster, groups: Iterable[str]) -> Operation[dict[s
 def _describe_consumer_groups(cluster: Cluster, groups: Iterable[str]) -> Operation[dict[str, GroupDescription]]:
     """Describe those that are KIP-848 groups; none if the brokers do not support them."""
     try:
-        answers = yield from ask_coordinators(
+        responses = yield from ask_coordinators(
             cluster,
             groups,
             call=_single(
@@ -84,7 +84,7 @@ def _describe_consumer_groups(cluster: Cluster, groups: Iterable[str]) -> Operat
         return {}
     return {
         group: _consumer_description(node, reply.groups[0])
-        for group, (node, reply) in answers.items()
+        for group, (node, reply) in responses.items()
         if reply.groups[0].error_code != ErrorCode.GROUP_ID_NOT_FOUND
     }
 
@@ -141,13 +141,13 @@ def _description(node: int, described: describe_groups_api.DescribeGroupsRespons
 def offsets(cluster: Cluster, group: str) -> Operation[dict[TopicPartition, GroupOffset]]:
     """Return all committed offsets of the group."""
     request = offset_fetch_api.OffsetFetchRequest(group_id=group, topics=None)
-    answers = yield from ask_coordinators(
+    responses = yield from ask_coordinators(
         cluster,
         (group,),
         call=_single(offset_fetch_api, lambda _group: request, min_version=_ALL_TOPICS_MIN, max_version=_ONE_GROUP_MAX),
         codes=lambda reply: (reply.error_code,),
     )
-    _node, response = answers[group]
+    _node, response = responses[group]
     if response.error_code:
         raise BrokerError(response.error_code, f'the offsets of group "{group}" could not be read')
     return {
@@ -181,13 +181,13 @@ def commit_offsets(
             for topic, partitions in by_topic(wanted).items()
         ),
     )
-    answers = yield from ask_coordinators(
+    responses = yield from ask_coordinators(
         cluster,
         (group,),
         call=_single(offset_commit_api, lambda _group: request, min_version=1, max_version=_NAMES_MAX),
         codes=lambda reply: (each.error_code for topic in reply.topics for each in topic.partitions),
     )
-    return _outcomes(answers[group][1])
+    return _outcomes(responses[group][1])
 
 
 def delete_offsets(
@@ -205,13 +205,13 @@ def delete_offsets(
             for topic, partitions in by_topic(doomed).items()
         ),
     )
-    answers = yield from ask_coordinators(
+    responses = yield from ask_coordinators(
         cluster,
         (group,),
         call=_single(offset_delete_api, lambda _group: request),
         codes=lambda reply: (reply.error_code,),
     )
-    _node, response = answers[group]
+    _node, response = responses[group]
     if response.error_code:
         raise BrokerError(response.error_code, f'the offsets of group "{group}" could not be deleted')
     return _outcomes(response)
@@ -228,13 +228,13 @@ def _outcomes(
 
 
 def delete_groups(cluster: Cluster, groups: Iterable[str]) -> Operation[dict[str, Outcome]]:
-    answers = yield from ask_coordinators(
+    responses = yield from ask_coordinators(
         cluster,
         groups,
         call=_single(delete_groups_api, lambda group: delete_groups_api.DeleteGroupsRequest(groups_names=(group,))),
         codes=lambda reply: (each.error_code for each in reply.results),
     )
-    return {group: Outcome(error_code(reply.results[0].error_code)) for group, (_node, reply) in answers.items()}
+    return {group: Outcome(error_code(reply.results[0].error_code)) for group, (_node, reply) in responses.items()}
 
 
 def remove_members(
@@ -246,13 +246,13 @@ def remove_members(
         *(leave_group_api.LeaveGroupRequestMember(member_id="", group_instance_id=each) for each in instance_ids),
     )
     request = leave_group_api.LeaveGroupRequest(group_id=group, members=members)
-    answers = yield from ask_coordinators(
+    responses = yield from ask_coordinators(
         cluster,
         (group,),
         call=_single(leave_group_api, lambda _group: request, min_version=_SEVERAL_MEMBERS_MIN),
         codes=lambda reply: (reply.error_code,),
     )
-    _node, response = answers[group]
+    _node, response = responses[group]
     if response.error_code:
         raise BrokerError(response.error_code, f'the members of group "{group}" could not be removed')
     return {each.group_instance_id or each.member_id: Outcome(error_code(each.error_code)) for each in response.members}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from headrace.client.core.admin.routing import ask_controller
 from headrace.client.core.calls import Operation, ask
 from headrace.client.core.cluster import Cluster, describe_topic, describe_topics, fetch_metadata
-from headrace.client.errors import BadAnswer, InvalidArgument
+from headrace.client.errors import BadResponse, InvalidArgument
 from headrace.client.types import NewTopic, Outcome, TopicDescription
 from headrace.model.errors import error_code
 from headrace.wire.messages import create_partitions as create_partitions_api
@@ -48,7 +48,7 @@ def topic_partitions(names: Sequence[str]) -> Operation[tuple[TopicDescription, 
         if cursor is not None and at <= (cursor.topic_name, cursor.partition_index):
             break
         cursor = pages_api.DescribeTopicPartitionsRequestCursor(topic_name=at[0], partition_index=at[1])
-    raise BadAnswer("the broker returns the same page of partitions repeatedly; use a newer broker")
+    raise BadResponse("the broker returns the same page of partitions repeatedly; use a newer broker")
 
 
 def create_topics(
@@ -63,7 +63,7 @@ def create_topics(
         cluster,
         create_topics_api,
         request,
-        codes=lambda answer: (topic.error_code for topic in answer.topics),
+        codes=lambda response: (topic.error_code for topic in response.topics),
         min_version=1,
     )
     return {topic.name: Outcome(error_code(topic.error_code), topic.error_message or None) for topic in response.topics}
@@ -97,7 +97,7 @@ def delete_topics(cluster: Cluster, names: Sequence[str], *, timeout_ms: int) ->
         cluster,
         delete_topics_api,
         request,
-        codes=lambda answer: (topic.error_code for topic in answer.responses),
+        codes=lambda response: (topic.error_code for topic in response.responses),
     )
     return {
         topic.name or "": Outcome(error_code(topic.error_code), topic.error_message or None)
@@ -121,7 +121,7 @@ def create_partitions(
         cluster,
         create_partitions_api,
         request,
-        codes=lambda answer: (result.error_code for result in answer.results),
+        codes=lambda response: (result.error_code for result in response.results),
     )
     return {
         result.name: Outcome(error_code(result.error_code), result.error_message or None) for result in response.results

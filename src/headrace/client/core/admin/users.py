@@ -53,7 +53,7 @@ def alter_scram_users(
         upsertions=tuple(_upsertion(user, random_bytes(SALT_BYTES)) for user in added),
     )
     reply = yield from ask_controller(
-        cluster, alter_api, request, codes=lambda answer: (result.error_code for result in answer.results)
+        cluster, alter_api, request, codes=lambda result: (result.error_code for result in result.results)
     )
     return {
         result.user: Outcome(error_code(result.error_code), result.error_message or None) for result in reply.results

@@ -21,7 +21,7 @@ from headrace.client.core.groups.consumer_protocol import (
 )
 from headrace.client.core.groups.coordinator import COORDINATOR_CHANNEL, MOVED_ERRORS, Coordinator
 from headrace.client.core.groups.membership import NO_GENERATION, MemberIdentity, MembershipSettings, OwnershipChanges
-from headrace.client.errors import BadAnswer, BrokerError, ClientError, UnsupportedByBroker
+from headrace.client.errors import BadResponse, BrokerError, ClientError, UnsupportedByBroker
 from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.model.ids import TopicPartition
 from headrace.wire.messages import heartbeat, join_group, leave_group, sync_group
@@ -215,7 +215,7 @@ class ClassicMembership:
             self._assigned_counts = {}
             is_leader = reply.leader == reply.member_id and not reply.skip_assignment
             if is_leader and self._protocol not in self._settings.assignors:
-                self.error = BadAnswer(
+                self.error = BadResponse(
                     f"the coordinator chose {self._protocol!r}, which this consumer did "
                     "not offer; use a common partition_assignment_strategy in all members"
                 )

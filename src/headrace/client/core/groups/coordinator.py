@@ -85,12 +85,12 @@ class Coordinator:
         if isinstance(reply, ClientError):
             self.trouble = reply
             return
-        answer = reply.coordinators[0] if reply.coordinators else reply
-        if answer.error_code:
-            self.trouble = BrokerError(answer.error_code, self._what(), answer.error_message)
+        result = reply.coordinators[0] if reply.coordinators else reply
+        if result.error_code:
+            self.trouble = BrokerError(result.error_code, self._what(), result.error_message)
             return
-        self._cluster.learn_endpoints((answer,))
-        self.node, self.trouble, self._due_ms = answer.node_id, None, 0.0
+        self._cluster.learn_endpoints((result,))
+        self.node, self.trouble, self._due_ms = result.node_id, None, 0.0
 
     def _may_retry(self) -> bool:
         return not isinstance(self.trouble, BrokerError) or self.trouble.code in RETRIABLE
