@@ -18,6 +18,7 @@ from tests.wire import samples
 NOT_IN_KAFKA_PYTHON = {
     "AddRaftVoter",
     "AllocateProducerIds",
+    "AlterPartition",
     "BrokerHeartbeat",
     "BrokerRegistration",
     "ConsumerGroupDescribe",

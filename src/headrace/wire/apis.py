@@ -59,6 +59,7 @@ class ApiKey(IntEnum):
     DESCRIBE_USER_SCRAM_CREDENTIALS = 50
     ALTER_USER_SCRAM_CREDENTIALS = 51
     DESCRIBE_QUORUM = 55
+    ALTER_PARTITION = 56
     UPDATE_FEATURES = 57
     DESCRIBE_CLUSTER = 60
     DESCRIBE_PRODUCERS = 61
@@ -150,6 +151,7 @@ APIS: dict[int, Api] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Api("describe_user_scram_credentials", 0, 0),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Api("alter_user_scram_credentials", 0, 0),
     ApiKey.DESCRIBE_QUORUM: Api("describe_quorum", 2, 0),
+    ApiKey.ALTER_PARTITION: Api("alter_partition", 3, 0, version_min=2),
     ApiKey.UPDATE_FEATURES: Api("update_features", 2, 0),
     ApiKey.DESCRIBE_CLUSTER: Api("describe_cluster", 2, 0),
     ApiKey.DESCRIBE_PRODUCERS: Api("describe_producers", 0, 0),

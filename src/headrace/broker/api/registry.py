@@ -75,6 +75,7 @@ SERVED = (
 
 INTERNAL = (
     ServedApi(ApiKey.AUTHENTICATE_PEER, 0, 0, "authenticate_peer"),
+    ServedApi(ApiKey.ALTER_PARTITION, 3, 3, "alter_partition"),
     ServedApi(ApiKey.BROKER_REGISTRATION, 4, 4, "broker_registration"),
     ServedApi(ApiKey.BROKER_HEARTBEAT, 1, 1, "broker_heartbeat"),
     ServedApi(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, "allocate_producer_ids"),

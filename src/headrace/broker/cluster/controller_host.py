@@ -26,6 +26,8 @@ from headrace.core.controller.commands import (
     ConfigReplacement,
     ConfigResult,
     Decision,
+    IsrAlteration,
+    IsrResults,
     NewBroker,
     NewTopic,
     PartitionGrowth,
@@ -241,6 +243,9 @@ class ControllerHost:
 
     def unregister_broker(self, node_id: NodeId) -> Proposal[BrokerResult]:
         return self.propose(lambda controller: controller.unregister_broker(node_id))
+
+    def alter_isrs(self, alteration: IsrAlteration) -> Proposal[IsrResults]:
+        return self.propose(lambda controller: controller.alter_isrs(alteration))
 
     def update_features(
         self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False

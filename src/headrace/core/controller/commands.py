@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from headrace.core.controller.records import Endpoint, FeatureRange, Record
 from headrace.model.errors import ErrorCode
-from headrace.model.ids import NO_TOPIC_ID, NodeId, ProducerId, TopicId
+from headrace.model.ids import NO_EPOCH, NO_NODE, NO_TOPIC_ID, LeaderEpoch, NodeId, ProducerId, TopicId
 
 Response = TypeVar("Response")
 
@@ -169,3 +169,53 @@ class BrokerState(NamedTuple):
 class BrokerResult(NamedTuple):
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
+
+
+class IsrMember(NamedTuple):
+    """A replica of a new in-sync set, and the registration of its broker that the leader has seen fetch."""
+
+    node_id: NodeId
+    broker_epoch: int
+
+
+class IsrChange(NamedTuple):
+    """The in-sync set that the leader of a partition asks for; the epochs are those on which it decided."""
+
+    topic_id: TopicId
+    partition: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[IsrMember, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrAlteration:
+    """Changes of in-sync sets that the broker asks for as the leader of these partitions (AlterPartition)."""
+
+    node_id: NodeId
+    broker_epoch: int
+    changes: Sequence[IsrChange]
+
+
+class IsrResult(NamedTuple):
+    """The state of one partition after its change, or why it was refused.
+
+    Only INELIGIBLE_REPLICA says that nothing was changed. After every other error the leader waits until its image
+    shows a newer partition epoch: an earlier attempt of the same request may have been committed.
+    """
+
+    topic_id: TopicId
+    partition: int
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    leader: NodeId = NO_NODE
+    leader_epoch: LeaderEpoch = NO_EPOCH
+    isr: tuple[NodeId, ...] = ()
+    partition_epoch: int = -1
+
+
+class IsrResults(NamedTuple):
+    error: ErrorCode = ErrorCode.NONE
+    """Refuses the whole request."""
+    message: str | None = None
+    results: tuple[IsrResult, ...] = ()

@@ -7,7 +7,7 @@ and builds another one from the committed records.
 
 from collections.abc import Sequence
 
-from headrace.core.controller import brokers, configs, features, topics
+from headrace.core.controller import brokers, configs, features, isr_changes, topics
 from headrace.core.controller.commands import (
     PRODUCER_IDS_PER_BLOCK,
     BrokerHeartbeat,
@@ -17,6 +17,8 @@ from headrace.core.controller.commands import (
     ConfigAlteration,
     ConfigReplacement,
     Decision,
+    IsrAlteration,
+    IsrResults,
     NewBroker,
     NewTopic,
     PartitionGrowth,
@@ -57,6 +59,11 @@ class Controller:
         self, growths: Sequence[PartitionGrowth], *, validate_only: bool = False
     ) -> topics.TopicDecision:
         return topics.create_partitions(self.image, self.settings, growths, validate_only=validate_only)
+
+    # Replicas
+
+    def alter_isrs(self, alteration: IsrAlteration) -> Decision[IsrResults]:
+        return isr_changes.alter_isrs(self.image, alteration)
 
     # Configs
 
