@@ -26,6 +26,8 @@ class LogConfig:
     flush_messages: int = NEVER
     flush_ms: int = NEVER
     max_message_bytes: int = 1_048_588
+    replicated_batch_bytes_max: int = 100 * MEBIBYTE
+    """Limit on a batch from a leader, whose topic may have had a higher limit than it has now."""
     append_time: bool = False
     preallocate: bool = True
     preallocation_bytes_min: int = 4 * MEBIBYTE

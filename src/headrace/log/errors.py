@@ -83,3 +83,38 @@ class MissingLog(LogError):
             f"{path} is missing, although it held records up to offset {end_offset} at least; "
             "restore the folder from a copy, or delete the topic"
         )
+
+
+class RefusedBatch(LogError):
+    """A batch from the leader that this replica does not store; everything before it is stored.
+
+    `offset` is where the replica ends now, and so the next offset to fetch.
+    """
+
+    def __init__(self, topic_partition: TopicPartition, offset: int, reason: str, advice: str) -> None:
+        super().__init__(
+            f"{topic_partition} refuses the leader's batch at its end, offset {offset}: {reason}; {advice}"
+        )
+        self.topic_partition = topic_partition
+        self.offset = offset
+        self.reason = reason
+
+
+class DamagedBatch(RefusedBatch):
+    """The bytes of the batch are not what its producer sent: the leader's copy, or the way from it, is damaged."""
+
+    def __init__(self, topic_partition: TopicPartition, offset: int, reason: str) -> None:
+        advice = "it is fetched again; if this continues, look at the leader's log with `headrace log verify`"
+        super().__init__(topic_partition, offset, reason, advice)
+
+
+class ReplicaDiverged(RefusedBatch):
+    """The batch is intact, but does not follow the replica's last one: the two logs have different histories.
+
+    `found` is the base offset of the batch. An empty replica may restart there.
+    """
+
+    def __init__(self, topic_partition: TopicPartition, offset: int, found: int, reason: str) -> None:
+        advice = "the replica has to compare leader epochs with the leader and truncate its log before it goes on"
+        super().__init__(topic_partition, offset, reason, advice)
+        self.found = found

@@ -18,6 +18,7 @@ class LoadedLog:
     producers: ProducerStates
     epochs: LeaderEpochs
     snapshot: int
+    gaps: bool
     report: RecoveryReport
 
 
@@ -46,6 +47,7 @@ def load(loader: Loader) -> LoadedLog:
         producers=producers,
         epochs=epochs,
         snapshot=snapshot,
+        gaps=loader.gaps,
         report=loader.report,
     )
 

@@ -5,11 +5,12 @@ append goes through `producers.admit`, `stage` for every batch of a turn, and th
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
 
 from headrace.model.ids import TopicId, TopicPartition
 from headrace.ports.disk import Disk, Slice
+from headrace.wire.records.batch_walk import LEADER_EPOCH_MAX, BatchPlace
 from headrace.wire.records.header import (
     HEADER,
     LAST_OFFSET_DELTA,
@@ -32,8 +33,9 @@ from .open_files import OpenFiles
 from .preallocation import Preallocation
 from .recent_batches import RecentBatches
 from .recovery import Loader, claim_folder
+from .replicated_appends import ReplicatedAppends
 from .retirement import Retirement
-from .segment import BatchPlace, Segment, unlink_segments
+from .segment import Segment, unlink_segments
 from .times import TimeSearch
 from .transactions import LogTransactions
 from .uptime import DirectoryUptime
@@ -79,6 +81,8 @@ class PartitionLog:
         self.producers = loaded.producers
         self.transactions = LogTransactions(self)
         self.epochs = loaded.epochs
+        self.gaps = loaded.gaps
+        """True if compaction may have removed offsets, here or at a leader."""
         self.names_generation = 0
         """Odd while compaction swaps segment files: a reader that opened files by name meanwhile must retry."""
         self.being_replaced: tuple[Segment, ...] = ()
@@ -104,6 +108,7 @@ class PartitionLog:
         self._flusher = Flusher(self)
         self._preallocation = Preallocation(self)
         self._retirement = Retirement(self, self._flusher)
+        self._replicated = ReplicatedAppends(self, self._flusher)
 
     # Opening
 
@@ -195,15 +200,35 @@ class PartitionLog:
         try:
             _base, last, timestamp, _size = places[-1]
             if self.active.has_room(total, last, timestamp, self.config, self.appended_wall_ms):
-                self._write_group(batches, places, total)
+                self.write_group(batches, places, total)
             else:
                 self._write_across_segments(batches, places)
         except OSError as error:
             self.failed = True
             if is_transient(error):
-                self._take_back(batches)
+                self.remove_unwritten()
+                self._forget_unwritten(batches)
                 self.failed = False
             raise
+
+    def append_replicated(
+        self,
+        batches: Sequence[memoryview],
+        wall_ms: int,
+        *,
+        leader_epoch_max: int = LEADER_EPOCH_MAX,
+        gaps: bool = False,
+    ) -> int:
+        """HOT. Append batches as their leader stamped them, and return the new end offset.
+
+        Each buffer holds one or more whole batches; its bytes are not changed, and not kept. A batch of a leader epoch
+        above `leader_epoch_max`, the current one, is refused. `gaps`: the leader's log may lack offsets; a log that is
+        or was compacted here may do so anyway.
+
+        Raises DamagedBatch or ReplicaDiverged for the first batch that is refused; those before it are appended.
+        An OSError is that of the disk: if it is transient, the log continues at its end offset; otherwise it failed.
+        """
+        return self._replicated.append(batches, wall_ms, leader_epoch_max=leader_epoch_max, gaps=gaps)
 
     def discard_staged(self) -> None:
         """Discard staged batches of a log that may not be written any more."""
@@ -216,13 +241,12 @@ class PartitionLog:
         if batches:
             self._forget_unwritten(batches)
 
-    def _take_back(self, batches: list[memoryview]) -> None:
-        """Undo the staging of batches whose write failed, and remove the bytes that were written of them."""
+    def remove_unwritten(self) -> None:
+        """Remove the bytes of batches whose write failed half-way."""
         segment = self.active
         if segment.log.handle >= 0:  # otherwise nothing was written to it
             self.disk.truncate(segment.log.handle, segment.size)
             segment.allocated = segment.size
-        self._forget_unwritten(batches)
 
     def _forget_unwritten(self, batches: list[memoryview]) -> None:
         """Undo the effects of batches on offsets, leader epochs and producers.
@@ -234,7 +258,8 @@ class PartitionLog:
         self.transactions.staged.clear()
         self.producers.take_back({HEADER.unpack_from(batch)[PRODUCER_ID] for batch in batches}, self.end_offset)
 
-    def _write_group(self, batches: list[memoryview], places: list[BatchPlace], total: int) -> None:
+    def write_group(self, batches: Sequence[memoryview], places: Sequence[BatchPlace], total: int) -> None:
+        """HOT. Write batches of one segment. A buffer may hold several of them."""
         segment = self.active
         file = self.files.handle(segment.log)
         position = segment.size
@@ -249,19 +274,25 @@ class PartitionLog:
             self.transactions.written_to(segment)
 
     def _write_across_segments(self, batches: list[memoryview], places: list[BatchPlace]) -> None:
-        """Write a turn's batches that do not all fit in the active segment: split them where the next segment
-        begins.
-        """
-        begin, pending = 0, 0
-        for index, (base, last, timestamp, size) in enumerate(places):
-            room = self.active.has_room(pending + size, last, timestamp, self.config, self.appended_wall_ms)
-            if not room and (pending or self.active.size):
+        """Write a turn's batches that do not all fit in the active segment."""
+        begin = 0
+        while begin < len(places):
+            end = self.end_of_group(places, begin)
+            self.write_group(batches[begin:end], places[begin:end], sum(place[3] for place in places[begin:end]))
+            begin = end
+
+    def end_of_group(self, places: Sequence[BatchPlace], begin: int) -> int:
+        """Return the end of the batches that fit in one segment with the one at `begin`; roll if none fits any more."""
+        pending = 0
+        for index in range(begin, len(places)):
+            _base, last, timestamp, size = places[index]
+            if not self.active.has_room(pending + size, last, timestamp, self.config, self.appended_wall_ms):
                 if pending:
-                    self._write_group(batches[begin:index], places[begin:index], pending)
-                    begin, pending = index, 0
-                self.roll(base)
+                    return index
+                if self.active.size:
+                    self.roll()
             pending += size
-        self._write_group(batches[begin:], places[begin:], pending)
+        return len(places)
 
     def roll(self, base_offset: int | None = None) -> None:
         """Close the active segment to appends and begin the next one; the next flush trims and syncs the old one."""

@@ -4,7 +4,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from .segment import BatchPlace
+from headrace.wire.records.batch_walk import BatchPlace
 
 RECENT_BATCHES_MAX = 2048
 """Batches whose positions are kept; up to twice as many before the older half is dropped."""

@@ -6,6 +6,7 @@ A segment with aborted transactions also has a transaction index.
 from collections.abc import Sequence
 
 from headrace.ports.disk import Disk
+from headrace.wire.records.batch_walk import BatchPlace
 from headrace.wire.records.header import (
     BASE_OFFSET,
     CURRENT_MAGIC,
@@ -33,9 +34,6 @@ from .walk import HEADER_CHUNK_BYTES, BatchWalk, has_batch_at
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
 """An index entry stores an offset relative to the segment's base offset in four bytes."""
 NO_TIMESTAMP = -1
-
-BatchPlace = tuple[int, int, int, int]
-"""Base offset, last offset, maximum timestamp and size of one batch."""
 
 
 def newest_time(fields: HeaderFields) -> int:

@@ -24,6 +24,7 @@ def log_config(topic: TopicConfig, broker: BrokerConfig) -> LogConfig:
         flush_messages=topic.flush_messages,
         flush_ms=topic.flush_ms,
         max_message_bytes=topic.message_bytes_max,
+        replicated_batch_bytes_max=max(topic.message_bytes_max, broker.frame_bytes_max),
         append_time=topic.log_append_time,
         preallocate=broker.preallocate_bytes > 0,
         preallocation_bytes_min=min(PREALLOCATION_BYTES_MIN, broker.preallocate_bytes),
