@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.wire.errors import ProtocolError
-from headrace.wire.records.batch_walk import BatchPlace, WalkBounds, BatchFault, fault_at, walk_batches
+from headrace.wire.records.batch_walk import BatchFault, BatchPlace, WalkBounds, fault_at, walk_batches
 from headrace.wire.records.header import (
     ATTRIBUTES,
     BASE_OFFSET,
