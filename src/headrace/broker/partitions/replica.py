@@ -149,7 +149,7 @@ class Replica:
     def take_isr(self, state: PartitionState) -> None:
         """Apply an in-sync set that the controller committed within the leader epoch of this node."""
         assert isinstance(self.role, Leader)
-        if self.role.isr_committed(state.isr, state.partition_epoch):
+        if self.role.partition_changed(state.replicas, state.isr, state.partition_epoch):
             self.high_watermark_raised()
 
     def resign(self, state: PartitionState) -> None:

@@ -5,21 +5,63 @@ host, which are the empty tuple on most calls: the append path calls `log_append
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from headrace.core.replication.role import Effects, ExpandIsr, HighWatermarkRaised, ReplicaRole, ShrinkIsr
-from headrace.model.ids import NO_OFFSET, LeaderEpoch, NodeId, Offset
+from headrace.core.replication.role import (
+    NO_BROKER_EPOCH,
+    DivergingEpoch,
+    Effects,
+    ExpandIsr,
+    HighWatermarkRaised,
+    ReplicaRole,
+    ShrinkIsr,
+)
+from headrace.model.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, NodeId, Offset
 
 
 class UnknownReplica(Exception):
     """A node that is not in the replica set sent a fetch as a follower."""
 
 
+NEVER_MS = float("-inf")
+
+
+class FollowerFetch(NamedTuple):
+    """A follower's fetch of one partition, and what this node knows about it."""
+
+    replica: NodeId
+    leader_epoch: int
+    """The leader epoch in which the follower fetches."""
+    broker_epoch: int
+    registered_epoch: int
+    """The broker epoch of the follower in this node's metadata; NO_BROKER_EPOCH if it is not registered."""
+    may_join: bool
+    """False while the follower is fenced or shuts down."""
+    offset: Offset
+    last_fetched_epoch: int
+    """The epoch of the last batch in the follower's log; NO_EPOCH if its log is empty."""
+    epoch_end: tuple[int, int]
+    """The largest epoch of this node's log that is not above it, and the end of that epoch."""
+
+    @property
+    def diverging(self) -> DivergingEpoch | None:
+        """Return where the follower's log leaves this node's log; None if it is a beginning of it."""
+        if self.last_fetched_epoch == NO_EPOCH:
+            return None
+        epoch, end_offset = self.epoch_end
+        if epoch < self.last_fetched_epoch or end_offset < self.offset:
+            return DivergingEpoch(epoch, end_offset)
+        return None
+
+
 class FollowerProgress:
     """The known log end of one follower, and when it last had everything."""
 
-    __slots__ = ("caught_up_ms", "fetched_at_ms", "joining", "leader_end_at_fetch", "log_end")
+    __slots__ = ("broker_epoch", "caught_up_ms", "fetched_at_ms", "joining", "leader_end_at_fetch", "log_end")
 
     def __init__(self, *, caught_up_ms: float) -> None:
+        self.broker_epoch = NO_BROKER_EPOCH
+        """The broker epoch of the newest fetch that counted."""
         self.log_end = NO_OFFSET
         self.caught_up_ms = caught_up_ms
         self.fetched_at_ms = caught_up_ms
@@ -38,11 +80,15 @@ class FollowerProgress:
         self.leader_end_at_fetch = leader_end
         self.fetched_at_ms = now_ms
 
+    def restarted(self, broker_epoch: int, *, is_in_sync: bool, now_ms: float) -> None:
+        """Note the first fetch of another process of the same node: what its predecessor had reached does not count."""
+        self.broker_epoch = broker_epoch
+        self.joining = False
+        self.leader_end_at_fetch = NO_OFFSET
+        self.caught_up_ms = now_ms if is_in_sync else NEVER_MS
+
     def lags(self, *, leader_end: Offset, now_ms: float, lag_ms_max: float) -> bool:
         return self.log_end < leader_end and now_ms - self.caught_up_ms > lag_ms_max
-
-
-NEVER_MS = float("-inf")
 
 
 class Leader(ReplicaRole):
@@ -148,15 +194,29 @@ class Leader(ReplicaRole):
 
     # Events of the followers
 
-    def follower_fetched(self, replica: NodeId, log_end: Offset, now_ms: float) -> Effects:
-        """Note a fetch from `log_end`: the follower has everything below it."""
-        progress = self._progress.get(replica)
+    def follower_fetched(self, fetch: FollowerFetch, now_ms: float) -> Effects:
+        """Note a fetch: the follower has everything below its offset, if the two logs are equal up to there.
+
+        A fetch counts only in this leader epoch, and only from the newest process of that node (KIP-903): the log of an
+        older one may be lost.
+        """
+        progress = self._progress.get(fetch.replica)
         if progress is None:
-            raise UnknownReplica(f"node {replica} is not one of the replicas {self.replicas}")
-        if log_end > self.log_end:
+            raise UnknownReplica(f"node {fetch.replica} is not one of the replicas {self.replicas}")
+        newest = max(progress.broker_epoch, fetch.registered_epoch)
+        if fetch.leader_epoch != self.leader_epoch or fetch.broker_epoch < newest:
+            return ()
+        diverging = fetch.diverging
+        if diverging is not None:
+            return (diverging,)
+        if fetch.offset > self.log_end:
             return ()  # a log longer than its leader's has diverged: it must truncate before it counts
-        progress.advance(log_end, leader_end=self.log_end, now_ms=now_ms)
-        return (*self._grow_isr(replica, progress, now_ms), *self._raise_high_watermark())
+        if fetch.broker_epoch != progress.broker_epoch:
+            progress.restarted(fetch.broker_epoch, is_in_sync=fetch.replica in self.isr, now_ms=now_ms)
+            self._choose_waited_for()
+        progress.advance(fetch.offset, leader_end=self.log_end, now_ms=now_ms)
+        grown = self._grow_isr(fetch.replica, progress, now_ms) if fetch.may_join else ()
+        return (*grown, *self._raise_high_watermark())
 
     def check_lag(self, now_ms: float) -> Effects:
         """Check the time: remove followers that have been behind for too long."""
@@ -173,15 +233,21 @@ class Leader(ReplicaRole):
         if len(remaining) == len(self.isr) or self._pending_isr is not None:
             return effects
         self._pending_isr = remaining
-        return (ShrinkIsr(remaining, self.partition_epoch), *effects)
+        return (ShrinkIsr(remaining, self.partition_epoch, self._broker_epochs(remaining)), *effects)
 
     # Events of the controller
 
-    def isr_committed(self, isr: Sequence[NodeId], partition_epoch: int) -> Effects:
-        """Apply an in-sync set that the controller committed; an older one than ours is ignored."""
+    def partition_changed(self, replicas: Sequence[NodeId], isr: Sequence[NodeId], partition_epoch: int) -> Effects:
+        """Apply replicas and an in-sync set that the controller committed; older ones than ours are ignored."""
         if partition_epoch <= self.partition_epoch:
             return ()
         assert self._node in isr, f"leader {self._node} was removed from its own in-sync set {isr}"
+        self.replicas = tuple(replicas)
+        self._progress = {
+            replica: self._progress.get(replica) or FollowerProgress(caught_up_ms=NEVER_MS)
+            for replica in replicas
+            if replica != self._node
+        }
         self.isr = tuple(isr)
         self.partition_epoch = partition_epoch
         self._pending_isr = None
@@ -192,7 +258,7 @@ class Leader(ReplicaRole):
         return self._raise_high_watermark()
 
     def isr_change_refused(self) -> Effects:
-        """Handle a refused change: the committed set counts again."""
+        """Handle a change that the controller has refused and will never commit: the committed set counts again."""
         self._pending_isr = None
         self._choose_waited_for()
         return self._raise_high_watermark()
@@ -212,7 +278,10 @@ class Leader(ReplicaRole):
         wanted = tuple(node for node in self.replicas if node == replica or node in self.isr)
         self._pending_isr = wanted
         self._choose_waited_for()
-        return (ExpandIsr(wanted, self.partition_epoch),)
+        return (ExpandIsr(wanted, self.partition_epoch, self._broker_epochs(wanted)),)
+
+    def _broker_epochs(self, isr: Sequence[NodeId]) -> tuple[int, ...]:
+        return tuple(NO_BROKER_EPOCH if node == self._node else self._progress[node].broker_epoch for node in isr)
 
     def _choose_waited_for(self) -> None:
         """Update the maximal in-sync set, which the high watermark waits for: all replicas that are in sync under any

@@ -1,7 +1,8 @@
 """The replication state of one replica in one leader epoch, whatever this node does for the partition.
 
-`leader.Leader` is the state of the node that leads the partition. `Idle` is the state of a node that does not: it
-appends nothing and commits nothing, and keeps what it knows for the next role.
+`leader.Leader` is the state of the node that leads the partition, `follower.Follower` of a node that copies the leader.
+`Idle` is the state of a node that knows no leader: it appends nothing and commits nothing, and keeps what it knows for
+the next role.
 """
 
 from typing import NamedTuple
@@ -20,6 +21,10 @@ class ShrinkIsr(NamedTuple):
 
     isr: tuple[NodeId, ...]
     partition_epoch: int
+    broker_epochs: tuple[int, ...]
+    """The broker epoch with which each member last fetched; NO_BROKER_EPOCH for the leader and for members that have
+    not fetched from it (KIP-903).
+    """
 
 
 class ExpandIsr(NamedTuple):
@@ -27,9 +32,48 @@ class ExpandIsr(NamedTuple):
 
     isr: tuple[NodeId, ...]
     partition_epoch: int
+    broker_epochs: tuple[int, ...]
 
 
-Effect = HighWatermarkRaised | ShrinkIsr | ExpandIsr
+class DivergingEpoch(NamedTuple):
+    """Tell a follower that its log differs from the leader's: the largest epoch of the leader's log that is not above
+    the follower's last one, and where that epoch ends in the leader's log (KIP-595).
+    """
+
+    epoch: int
+    end_offset: int
+
+
+class FetchFrom(NamedTuple):
+    """Fetch from the leader at this offset; the batch before it in this node's log has the epoch."""
+
+    offset: Offset
+    last_fetched_epoch: int
+
+
+class TruncateTo(NamedTuple):
+    """Remove everything from `offset` on: the leader does not have it."""
+
+    offset: Offset
+
+
+class RestartAt(NamedTuple):
+    """Remove everything and begin the log at `offset`: the leader has nothing in common with it any more."""
+
+    offset: Offset
+
+
+class AdvanceStart(NamedTuple):
+    """Remove what lies below `offset`, as the leader has."""
+
+    offset: Offset
+
+
+NO_BROKER_EPOCH = -1
+
+Effect = (
+    HighWatermarkRaised | ShrinkIsr | ExpandIsr | DivergingEpoch | FetchFrom | TruncateTo | RestartAt | AdvanceStart
+)
 Effects = tuple[Effect, ...]
 
 
@@ -79,6 +123,6 @@ class ReplicaRole:
 
 
 class Idle(ReplicaRole):
-    """The role of a replica that this node does not lead."""
+    """The role of a replica whose partition has no leader, or that is not one of the partition's replicas any more."""
 
     __slots__ = ()
