@@ -266,7 +266,7 @@ class _Replay:
         self.ends: list[Any] = []
         self.done = self.ends.append
 
-    def next_slice(self):
+    def next_range(self):
         return None if self.at_end else self._log.read(0, 1 << 20, self._log.end_offset, True)
 
     def take(self, content):

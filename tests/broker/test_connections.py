@@ -8,7 +8,7 @@ import pytest
 from headrace.broker.net.connection import ResponseSlot
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX, SENT_BESIDE_OTHERS_BYTES_MAX
-from headrace.ports.disk import Slice
+from headrace.ports.disk import FileRange
 from headrace.sim import streams
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import api_versions, create_topics, metadata
@@ -76,7 +76,7 @@ def test_small_answers_of_a_turn_leave_before_large_ones(large, monkeypatch):
     loop = large.node.loop
     first, second = tuple(loop._connections.values())[-2:]
     file = large.machine.disk.open("data/large-0/00000000000000000000.log")
-    for connection, parts in ((first, [Slice(file, 0, LARGE_BYTES // 2)]), (second, b"small")):
+    for connection, parts in ((first, [FileRange(file, 0, LARGE_BYTES // 2)]), (second, b"small")):
         connection.responses.append(ResponseSlot(connection, None, 1))
         connection.responses[0].complete(parts)
         monkeypatch.setattr(connection, "transport", NotedTransport(connection.transport, order))

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from headrace.broker.net.connection import ResponseSlot
 from headrace.broker.net.sender import Sender
-from headrace.model.limits import COPIED_SLICE_BYTES_MAX, LARGE_RESPONSE_BYTES
-from headrace.ports.disk import Slice
+from headrace.model.limits import COPIED_RANGE_BYTES_MAX, LARGE_RESPONSE_BYTES
+from headrace.ports.disk import FileRange
 from headrace.sim.disk import VirtualDisk
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.trace import Trace
@@ -35,13 +35,13 @@ class Sending:
         return answer
 
     def slice(self, position, length):
-        return Slice(self.file, position, length)
+        return FileRange(self.file, position, length)
 
     def bytes_of(self, parts):
         if not isinstance(parts, list):
             return bytes(parts)
         return b"".join(
-            self.content[part.position : part.position + part.length] if isinstance(part, Slice) else bytes(part)
+            self.content[part.position : part.position + part.length] if isinstance(part, FileRange) else bytes(part)
             for part in parts
         )
 
@@ -91,16 +91,16 @@ def test_the_answers_of_a_turn_are_one_send():
 
 def test_a_large_slice_goes_from_its_file_and_its_head_waits_for_it():
     sending = Sending()
-    parts = [b"head", sending.slice(10, COPIED_SLICE_BYTES_MAX + 1), b"tail"]
+    parts = [b"head", sending.slice(10, COPIED_RANGE_BYTES_MAX + 1), b"tail"]
     sending.answer(parts)
     sending.drain()
     assert sending.transport.sent == sending.bytes_of(parts)
-    assert sending.transport.calls == [("send", 4, MORE), ("slice", COPIED_SLICE_BYTES_MAX + 1, 0), ("send", 4, 0)]
+    assert sending.transport.calls == [("send", 4, MORE), ("slice", COPIED_RANGE_BYTES_MAX + 1, 0), ("send", 4, 0)]
 
 
 def test_small_slices_are_sent_with_their_heads_in_one_call():
     sending = Sending()
-    parts = [b"head", sending.slice(5, COPIED_SLICE_BYTES_MAX), b"middle", sending.slice(0, 1), b"tail"]
+    parts = [b"head", sending.slice(5, COPIED_RANGE_BYTES_MAX), b"middle", sending.slice(0, 1), b"tail"]
     sending.answer(b"before")
     sending.answer(parts)
     sending.answer(b"after")
@@ -199,7 +199,7 @@ def test_empty_parts_are_no_obstacle():
     assert sending.transport.sent == b"x"
 
 
-@pytest.mark.parametrize("parts", [b"small", [b"head", Slice(0, 0, 50_000)]])
+@pytest.mark.parametrize("parts", [b"small", [b"head", FileRange(0, 0, 50_000)]])
 def test_a_broken_connection_raises(parts):
     sending = Sending()
     if isinstance(parts, list):

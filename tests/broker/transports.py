@@ -36,7 +36,7 @@ class ScriptedTransport:
     def send(self, buffer, flags=0):
         return self._take("send", bytes(buffer), flags)
 
-    def send_slice(self, part):
+    def send_range(self, part):
         return self._take("slice", self._disk.read(part.file, part.length, part.position), 0)
 
     def _take(self, kind, content, flags):

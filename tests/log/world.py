@@ -5,7 +5,7 @@ from headrace.log.partition_log import PartitionLog
 from headrace.log.uptime import DirectoryUptime
 from headrace.log.work import Work
 from headrace.model.ids import TopicId, TopicPartition
-from headrace.ports.disk import Disk, Slice
+from headrace.ports.disk import Disk, FileRange
 from headrace.sim.disk import VirtualDisk
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.trace import Trace
@@ -79,11 +79,11 @@ def append(log: PartitionLog, *batches_given: bytearray, epoch: int = 0, wall_ms
     return offsets
 
 
-def bytes_of(disk: Disk, part: Slice) -> bytes:
+def bytes_of(disk: Disk, part: FileRange) -> bytes:
     return disk.read(part.file, part.length, part.position)
 
 
-def values_of(disk: Disk, part: Slice | None) -> list[tuple[int, bytes]]:
+def values_of(disk: Disk, part: FileRange | None) -> list[tuple[int, bytes]]:
     """Offset and value of every record in a slice, which must hold whole batches only."""
     if part is None:
         return []

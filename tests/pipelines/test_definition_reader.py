@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.spark.pipelines.definition import (
     BadRecordAction,
+    CheckedRows,
     ConsoleSink,
     DeltaMode,
     DeltaSinkDefinition,
@@ -18,7 +19,6 @@ from headrace.spark.pipelines.definition import (
     ReadAs,
     SchemaField,
     SourceFormat,
-    Stage,
     TopicSink,
     Watermark,
 )
@@ -110,8 +110,12 @@ def test_every_key_arrives(tmp_path: Path) -> None:
     assert customers.read_as is ReadAs.TABLE
     assert customers.fields[1] == SchemaField("name", "string", True)
     first, second = pipeline.expectations
-    assert (first.action, first.quarantine, first.stage) == (ExpectationAction.DROP, "nameless", Stage.OUTPUT)
-    assert (second.action, second.stage) == (ExpectationAction.FAIL, Stage.INPUT)
+    assert (first.action, first.quarantine, first.checked_rows) == (
+        ExpectationAction.DROP,
+        "nameless",
+        CheckedRows.OUTPUT,
+    )
+    assert (second.action, second.checked_rows) == (ExpectationAction.FAIL, CheckedRows.INPUT)
     assert pipeline.bad_records.topic == "dead"
     topic, routed, parquet, delta, console = pipeline.sinks
     assert isinstance(topic, TopicSink)

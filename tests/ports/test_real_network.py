@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headrace.ports.disk import Slice
+from headrace.ports.disk import FileRange
 from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE
 from headrace.ports.real import network as network_module
 from headrace.ports.real.network import RealNetwork
@@ -162,14 +162,14 @@ def test_slices_of_a_file_are_sent(tmp_path, use_sendfile):
     position, end = 1_000, 650_000
     while position < end or len(received) < end - 1_000:
         try:
-            position += transport.send_slice(Slice(file, position, end - position)) if position < end else 0
+            position += transport.send_range(FileRange(file, position, end - position)) if position < end else 0
         except BlockingIOError:
             pass
         received += client.recv(1 << 20)
     assert received == content[1_000:650_000]
     transport.close()
     with pytest.raises(OSError) as failure:
-        transport.send_slice(Slice(file, 0, 1))
+        transport.send_range(FileRange(file, 0, 1))
     assert failure.value.errno == errno.EBADF
     client.close()
     listener.close()

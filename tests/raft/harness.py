@@ -95,7 +95,7 @@ class Harness:
         for read in effects.read_snapshots:
             self._read_snapshot(node, read)
         if effects.restore is not None:
-            replica.applied = replica.disk.staged_content().decode().split()
+            replica.applied = replica.disk.incoming_snapshot().decode().split()
         replica.applied += [entry.payload.decode() for entry in effects.committed if entry.payload]
         self.outcomes += effects.outcomes
         if not replica.holds_syncs:

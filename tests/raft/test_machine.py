@@ -251,7 +251,7 @@ def test_a_chunk_above_the_limit_is_not_stored():
         source=OTHER, to=ME, term=Term(1), snapshot=snapshot, position=0, chunk=chunk, is_last=True
     )
     effects = machine().step(Received(message=request), 0)
-    assert effects.write.stage is None
+    assert effects.write.snapshot_chunk is None
     assert effects.write.then_send[0].position == 0
 
 

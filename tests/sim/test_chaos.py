@@ -14,7 +14,7 @@ from tests.sim.known_bad import KNOWN_BAD
 from tools.chaos import __main__ as chaos
 from tools.chaos import page, stops
 from tools.chaos.campaigns import SIMULATORS, campaigns, fault_name
-from tools.chaos.record import ROOT, Failure, Outcome, Record, Slice
+from tools.chaos.record import ROOT, Failure, FileRange, Outcome, Record
 
 pytestmark = pytest.mark.slow
 
@@ -51,13 +51,13 @@ def test_a_run_that_was_cut_short_goes_on_where_it_was(tmp_path):
     record = record_of(tmp_path)
     progress = record.of("some")
     first, second = progress.take(20, 50), progress.take(20, 50)
-    assert (first, second) == (Slice(0, 20), Slice(20, 20))
+    assert (first, second) == (FileRange(0, 20), FileRange(20, 20))
     progress.ended(first, 1.5, PASSED, "abc")
     record.save()
     again = record_of(tmp_path).of("some")
     assert (again.done, again.open) == (20, [second])
     again.ended(second, 1.5, PASSED, "def")
-    assert again.take(20, 50) == Slice(40, 10)
+    assert again.take(20, 50) == FileRange(40, 10)
     assert again.take(20, 50) is None
     assert (again.done, again.number("batches"), again.values("too easy")) == (40, 6, [1, 1])
     assert (again.seconds, again.codes) == (3.0, ["abc", "def"])

@@ -2,7 +2,7 @@ import errno
 
 import pytest
 
-from headrace.ports.disk import Slice
+from headrace.ports.disk import FileRange
 from headrace.ports.network import BROKEN, READABLE, WRITABLE
 from headrace.sim.streams import WINDOW_BYTES_MAX
 from headrace.sim.world import World
@@ -78,7 +78,7 @@ def test_a_slice_of_the_virtual_disk_is_sent():
     disk.write_vector(file, [b"0123456789"], 0)
     position = 2
     while position < 9:
-        position += wire.transport.send_slice(Slice(file, position, 9 - position))
+        position += wire.transport.send_range(FileRange(file, position, 9 - position))
     wire.deliver_all()
     assert wire.client.receive() == b"2345678"
 

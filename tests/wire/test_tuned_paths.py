@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.ports.disk import FileHandle, Slice
+from headrace.ports.disk import FileHandle, FileRange
 from headrace.wire import fetch, produce
 from headrace.wire.current_leaders import CurrentLeader, LeaderEndpoint
 from headrace.wire.errors import ProtocolError
@@ -212,7 +212,9 @@ def test_a_fetch_response_in_slices_is_the_same(per_slice: int) -> None:
 
 
 def _partition_data(random: Random, index: int) -> fetch.PartitionData:
-    records = random.choice((None, b"inline", Slice(FileHandle(9), random.randrange(100), 1 + random.randrange(800))))
+    records = random.choice(
+        (None, b"inline", FileRange(FileHandle(9), random.randrange(100), 1 + random.randrange(800)))
+    )
     aborted = random.choice((None, (), ((7, 100), (8, 200))))
     error = random.choice((0, 1, NOT_LEADER))
     leader = CurrentLeader(2, random.getrandbits(20)) if error == NOT_LEADER else None
@@ -244,7 +246,7 @@ def _fetch_body(version: int, topics: list[tuple[bytes, list[fetch.PartitionData
 def _fetch_partition(version: int, data: fetch.PartitionData, file: bytes) -> fetch_messages.FetchResponsePartition:
     records = data.records
     leader = data.current_leader if version >= fetch.CURRENT_LEADER_FROM else None
-    if isinstance(records, Slice):
+    if isinstance(records, FileRange):
         records = file[records.position : records.position + records.length]
     return fetch_messages.FetchResponsePartition(
         partition_index=data.partition,

@@ -22,14 +22,14 @@ from headrace.cli.termination import held_back
 from headrace.sim.report import MET_PERCENT_MIN
 from tools.chaos import page, stops
 from tools.chaos.campaigns import Campaign, campaigns, run_slice
-from tools.chaos.record import Outcome, Record, Slice, code_now
+from tools.chaos.record import FileRange, Outcome, Record, code_now
 
 BAR_CELLS = 30
 
 
 class Ran(NamedTuple):
     campaign: Campaign
-    part: Slice
+    part: FileRange
     seconds: float
     outcome: Outcome
 
@@ -58,7 +58,7 @@ class Bar:
         print(f"\r{line}" if self._overwrites else line, end="" if self._overwrites else "\n", flush=True)
 
 
-def slices(chosen: Sequence[tuple[int, Campaign]], record: Record) -> Iterator[tuple[int, Campaign, Slice]]:
+def slices(chosen: Sequence[tuple[int, Campaign]], record: Record) -> Iterator[tuple[int, Campaign, FileRange]]:
     """Yield the remaining slices in order: first those that were begun or failed before."""
     for number, campaign in chosen:
         progress = record.of(campaign.name)
@@ -70,7 +70,7 @@ def slices(chosen: Sequence[tuple[int, Campaign]], record: Record) -> Iterator[t
 
 def run_all(chosen: Sequence[tuple[int, Campaign]], record: Record, *, jobs: int, until_s: float) -> Iterator[Ran]:
     left = slices(chosen, record)
-    running: dict[Future[tuple[float, Outcome]], tuple[Campaign, Slice]] = {}
+    running: dict[Future[tuple[float, Outcome]], tuple[Campaign, FileRange]] = {}
     # A pool that forks would copy the state of a worker's campaign into the next one.
     context = multiprocessing.get_context("spawn")
     with (

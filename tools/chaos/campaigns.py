@@ -16,7 +16,7 @@ from headrace.sim.run import run_seed
 from tests.disks import chaos as processes
 from tests.raft.known_bad import KNOWN_BAD as KNOWN_BAD_MACHINES
 from tests.sim.known_bad import KNOWN_BAD, is_noticed
-from tools.chaos.record import Failure, Outcome, Slice
+from tools.chaos.record import Failure, FileRange, Outcome
 from tools.fuzz.campaign import attack, bounded_address_space
 from tools.fuzz.catalog import DECODES_OF_FIRST, DECODES_OF_OTHERS, FIRST, targets
 
@@ -125,7 +125,7 @@ def campaigns() -> list[Campaign]:
     ]
 
 
-def run_slice(number: int, part: Slice) -> tuple[float, Outcome]:
+def run_slice(number: int, part: FileRange) -> tuple[float, Outcome]:
     """For a process of a pool, which knows campaigns by their place: the seconds it took, and what it brought."""
     began = time.monotonic()
     outcome = campaigns()[number].run(part.first, part.size)

@@ -15,7 +15,7 @@ UNKNOWN_CODE = "unknown"
 Figures = Mapping[str, int | list[int] | list[str]]
 
 
-class Slice(NamedTuple):
+class FileRange(NamedTuple):
     """A part of a campaign that is run at once."""
 
     first: int
@@ -40,7 +40,7 @@ class Progress:
     done: int = 0
     """In slices that passed."""
     next: int = 0
-    open: list[Slice] = field(default_factory=list)
+    open: list[FileRange] = field(default_factory=list)
     """Begun and not ended, or failed: they are run again."""
     seconds: float = 0.0
     codes: list[str] = field(default_factory=list)
@@ -49,16 +49,16 @@ class Progress:
     failures: dict[str, list[Failure]] = field(default_factory=dict)
     """By the first of the slice."""
 
-    def take(self, size: int, goal: int) -> Slice | None:
+    def take(self, size: int, goal: int) -> FileRange | None:
         """The next slice that has not been begun."""
         if self.next >= goal:
             return None
-        taken = Slice(self.next, min(size, goal - self.next))
+        taken = FileRange(self.next, min(size, goal - self.next))
         self.next += taken.size
         self.open.append(taken)
         return taken
 
-    def ended(self, part: Slice, seconds: float, outcome: Outcome, code: str) -> None:
+    def ended(self, part: FileRange, seconds: float, outcome: Outcome, code: str) -> None:
         if outcome.failures:
             self.failures[str(part.first)] = list(outcome.failures)
             return
@@ -90,7 +90,7 @@ class Record:
         if path.exists():
             for name, fields in json.loads(path.read_text()).items():
                 failures = {first: [Failure(*one) for one in found] for first, found in fields.pop("failures").items()}
-                begun = [Slice(*part) for part in fields.pop("open")]
+                begun = [FileRange(*part) for part in fields.pop("open")]
                 self._campaigns[name] = Progress(**fields, open=begun, failures=failures)
 
     def of(self, campaign: str) -> Progress:

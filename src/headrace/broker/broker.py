@@ -37,7 +37,7 @@ from headrace.log.open_files import OpenFiles
 from headrace.model.configs.values import BrokerConfig
 from headrace.model.ids import NodeId
 from headrace.ports.bundle import Ports
-from headrace.ports.disk import Slice
+from headrace.ports.disk import FileRange
 from headrace.ports.spawner import Lane
 
 if TYPE_CHECKING:
@@ -181,10 +181,10 @@ class Broker:
         proposal = self.controller.create_topics(topics)
         proposal.then(lambda _outcome: self.partitions.when_ready(then))
 
-    def when_hot(self, slices: Sequence[Slice], then: Callable[[], None]) -> None:
-        """Call back when the slices can be sent without making the loop wait for the disk."""
+    def when_hot(self, ranges: Sequence[FileRange], then: Callable[[], None]) -> None:
+        """Call back when the ranges can be sent without making the loop wait for the disk."""
         is_hot = self.disk.is_hot
-        cold = [part for part in slices if not is_hot(part.file, part.position, part.length)]
+        cold = [part for part in ranges if not is_hot(part.file, part.position, part.length)]
         if not cold:
             then()
             return
@@ -198,18 +198,18 @@ class Broker:
             try:
                 then()  # a failed read happens again when the response is sent, and is handled there
             finally:
-                self.unpin(slices)
+                self.unpin(ranges)
 
-        self.pin(slices)  # the slices that are hot have to wait as well
+        self.pin(ranges)  # the ranges that are hot have to wait as well
         self.spawner.submit(read_ahead, done, Lane.READ)
 
-    def pin(self, slices: Sequence[Slice]) -> None:
-        """Keep the files of the slices open until a response that is sent from them is complete."""
-        for part in slices:
+    def pin(self, ranges: Sequence[FileRange]) -> None:
+        """Keep the files of the ranges open until a response that is sent from them is complete."""
+        for part in ranges:
             self._files.pin(part.file)
 
-    def unpin(self, slices: Sequence[Slice]) -> None:
-        for part in slices:
+    def unpin(self, ranges: Sequence[FileRange]) -> None:
+        for part in ranges:
             self._files.unpin(part.file)
 
     def _partition_led(self, partition: Replica) -> None:

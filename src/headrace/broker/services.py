@@ -26,7 +26,7 @@ from headrace.model.configs.values import BrokerConfig
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_EPOCH, NodeId
 from headrace.ports.clock import Clock
-from headrace.ports.disk import Disk, Slice
+from headrace.ports.disk import Disk, FileRange
 
 
 class PartitionLookup(Protocol):
@@ -172,7 +172,7 @@ class FetchServices(ReaderServices, RequestServices, MetadataSource, Protocol):
     @property
     def partitions(self) -> PartitionLookup: ...
 
-    def pin(self, slices: Sequence[Slice]) -> None:
+    def pin(self, ranges: Sequence[FileRange]) -> None:
         """Keep files open until the response that is sent from them is complete."""
 
-    def unpin(self, slices: Sequence[Slice]) -> None: ...
+    def unpin(self, ranges: Sequence[FileRange]) -> None: ...

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from headrace.ports.disk import Slice
+from headrace.ports.disk import FileRange
 
 from .errors import DamagedLog
 from .segment import Segment
@@ -23,7 +23,7 @@ class OlderReads:
     def forget(self) -> None:
         self._resume.clear()
 
-    def read(self, offset: int, max_bytes: int, below: int, at_least_one: bool) -> Slice | None:
+    def read(self, offset: int, max_bytes: int, below: int, at_least_one: bool) -> FileRange | None:
         place = self._resume.get(offset) or self._locate(offset, below)
         if place is None:
             return None
@@ -42,7 +42,7 @@ class OlderReads:
         if stop <= start:
             return None
         self._remember(segment, stop)
-        return Slice(self._log.files.handle(segment.log), start, stop - start)
+        return FileRange(self._log.files.handle(segment.log), start, stop - start)
 
     def _locate(self, offset: int, below: int) -> tuple[Segment, int] | None:
         """Locate the first batch that ends at or after `offset`; compaction may have removed the batch that contained

@@ -1,6 +1,6 @@
 """A bounded set of open files: files that were not used for a while are closed; files in use stay open.
 
-A handle in a `Slice` is valid until `close_idle`, which the broker calls between turns; a caller that keeps a slice
+A handle in a `FileRange` is valid until `close_idle`, which the broker calls between turns; a caller that keeps a range
 longer pins its file. So bytes are never sent from a descriptor that has been reused for another file.
 """
 
@@ -87,7 +87,7 @@ class OpenFiles:
                 file.pins -= 1
 
     def pin(self, handle: FileHandle) -> None:
-        """Keep the file of a slice open beyond this turn."""
+        """Keep the file of a range open beyond this turn."""
         self._open[handle].pins += 1
 
     def unpin(self, handle: FileHandle) -> None:
@@ -96,18 +96,18 @@ class OpenFiles:
         file.pins -= 1
 
     def retire(self, file: OpenFile) -> None:
-        """Mark the file as no longer needed: it is closed as soon as no slice uses it."""
+        """Mark the file as no longer needed: it is closed as soon as no range uses it."""
         if file.handle >= 0 and not file.retired:
             file.retired = True
             self._retired.append(file)
 
     def close_file(self, file: OpenFile) -> None:
-        """Close the file now, because no slice holds its handle; the next use opens it again."""
+        """Close the file now, because no range holds its handle; the next use opens it again."""
         assert not file.pins, f"{file.path} is pinned"
         self._close(file)
 
     def close_unused(self, files: Iterable[OpenFile]) -> None:
-        """Close the files of a log that was just opened and gave out no slice, if too many files are open."""
+        """Close the files of a log that was just opened and gave out no range, if too many files are open."""
         if self.too_many:
             for file in files:
                 if not file.pins:

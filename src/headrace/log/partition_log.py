@@ -1,4 +1,4 @@
-"""The log of one partition: batches are appended in groups, read as slices and stored in segments.
+"""The log of one partition: batches are appended in groups, read as ranges of files and stored in segments.
 
 Single-threaded: one loop owns it. Operations that may wait for the disk are returned as `Work` for a helper thread. An
 append goes through `producers.admit`, `stage` for every batch of a turn, and then one `write_staged`.
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 
 from headrace.model.ids import TopicId, TopicPartition
-from headrace.ports.disk import Disk, Slice
+from headrace.ports.disk import Disk, FileRange
 from headrace.wire.records.batch_walk import LEADER_EPOCH_MAX, BatchPlace
 from headrace.wire.records.header import (
     HEADER,
@@ -327,11 +327,11 @@ class PartitionLog:
 
     # Reading
 
-    def read(self, offset: int, max_bytes: int, below: int, at_least_one: bool) -> Slice | None:
+    def read(self, offset: int, max_bytes: int, below: int, at_least_one: bool) -> FileRange | None:
         """HOT. Read whole batches of one segment from the one that contains `offset`, all of them below `below`.
 
         Returns None if there is nothing below `below`, or if the first batch is larger than `max_bytes` and the caller
-        does not want it anyway. The slice's handle is valid until `files.close_idle`; pin it to keep it longer.
+        does not want it anyway. The handle in it is valid until `files.close_idle`; pin it to keep it longer.
         """
         if offset < self.start_offset or offset > self.end_offset:
             raise OffsetOutsideLog(offset, self.start_offset, self.end_offset)
@@ -345,10 +345,10 @@ class PartitionLog:
         if span is None:
             return None
         start, stop = span
-        return Slice(self.files.handle(self.active.log), start, stop - start)
+        return FileRange(self.files.handle(self.active.log), start, stop - start)
 
-    def is_in_segment_of(self, part: Slice, offset: int) -> bool:
-        """Return whether a slice that was just read comes from the segment that contains `offset`."""
+    def is_in_segment_of(self, part: FileRange, offset: int) -> bool:
+        """Return whether a range that was just read comes from the segment that contains `offset`."""
         place = max(bisect_right(self.bases, offset) - 1, 0)
         return self.segments[place].log.handle == part.file
 

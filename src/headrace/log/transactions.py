@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from headrace.ports.disk import Slice
+from headrace.ports.disk import FileRange
 from headrace.wire.records.header import HeaderFields
 from headrace.wire.records.markers import Marker
 
@@ -38,7 +38,7 @@ class LogTransactions:
         while staged and staged[0].last_offset < segment.next_offset:
             segment.transactions.append(staged.pop(0))
 
-    def aborted(self, offset: int, part: Slice, below: int) -> tuple[tuple[int, int], ...]:
+    def aborted(self, offset: int, part: FileRange, below: int) -> tuple[tuple[int, int], ...]:
         """Return (producer id, first offset) of the aborted transactions in records read from `offset`, below
         `below`.
         """
@@ -57,8 +57,8 @@ class LogTransactions:
                     return tuple(found)
         return tuple(found)
 
-    def _end_of(self, segment: Segment, part: Slice) -> int:
-        """Return an offset above those in the slice, as near as the index knows; the log end if it is in another
+    def _end_of(self, segment: Segment, part: FileRange) -> int:
+        """Return an offset above those in the range, as near as the index knows; the log end if it is in another
         segment.
         """
         if part.file != segment.log.handle:

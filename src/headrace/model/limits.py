@@ -105,8 +105,8 @@ METADATA_BYTES_AT_ONCE_MAX = 8 << 10
 METADATA_TOPICS_MAX = 100_000
 """Topics that one Metadata request may name; a request with more closes the connection."""
 
-COPIED_SLICE_BYTES_MAX = 16 << 10
-"""Below this a fetched slice is read and sent with its header in one call, which is cheaper than sendfile."""
+COPIED_RANGE_BYTES_MAX = 16 << 10
+"""Below this a fetched range of a file is read and sent with its header in one call, which is cheaper than sendfile."""
 
 LARGE_RESPONSE_BYTES = 64 << 10
 """Responses with more than this from files are sent after all others of the turn."""

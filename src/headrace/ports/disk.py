@@ -1,7 +1,7 @@
 """The Disk port: the file calls on which the log is built, with POSIX semantics.
 
 Calls raise OSError as the operating system would. Handles are small integers (real file descriptors in production) so
-that `Network.send_slice` can use sendfile. Nothing is durable before `data_sync` (contents) and `sync_directory`
+that `Transport.send_range` can use sendfile. Nothing is durable before `data_sync` (contents) and `sync_directory`
 (names): the simulator's disk loses exactly what a power cut may lose.
 """
 
@@ -12,8 +12,8 @@ FileHandle = NewType("FileHandle", int)
 Buffer = bytes | bytearray | memoryview
 
 
-class Slice(NamedTuple):
-    """An opaque run of bytes of an open file, for `Transport.send_slice`."""
+class FileRange(NamedTuple):
+    """An opaque run of bytes of an open file, for `Transport.send_range`."""
 
     file: FileHandle
     position: int

@@ -8,7 +8,7 @@ methods, so that the hot path has no wrapper; TLS is another Transport.
 from collections.abc import Sequence
 from typing import NewType, Protocol
 
-from headrace.ports.disk import Buffer, Slice
+from headrace.ports.disk import Buffer, FileRange
 
 Token = NewType("Token", int)
 """Identifies a listener or a connection in the results of `poll`; in production the file descriptor."""
@@ -29,8 +29,8 @@ class Transport(Protocol):
         """Send bytes; `flags` is 0, or the network's `more` when another send follows at once."""
 
     def send_vector(self, buffers: Sequence[Buffer], /) -> int: ...
-    def send_slice(self, part: Slice, /) -> int:
-        """Return the bytes of the file that the network accepted, from the slice's start; may be fewer than its
+    def send_range(self, part: FileRange, /) -> int:
+        """Return the bytes of the file that the network accepted, from the start of the range; may be fewer than its
         length.
         """
 

@@ -1,4 +1,4 @@
-"""The network of a world: it knows all hosts and listeners, and moves the bytes of all connections slice by slice."""
+"""The network of a world: it knows all hosts and listeners, and moves the bytes of all connections piece by piece."""
 
 import errno
 import zlib
@@ -35,7 +35,7 @@ class Fabric:
         self.trace = trace
         self.links = VirtualLinks(time, entropy.branch("links"), trace)
         self.whole_eighths = WHOLE_EIGHTHS
-        """The number out of eight deliveries that are not sliced."""
+        """The number out of eight deliveries that bring everything."""
         self._machines: dict[str, bool] = {}
         """The machines by host name, and whether each has power."""
         self._listeners: dict[tuple[str, int], FabricListener] = {}
@@ -134,7 +134,7 @@ class Fabric:
     # Bytes
 
     def deliver(self) -> None:
-        """Move a drawn slice of every stream that has bytes in flight."""
+        """Move a drawn piece of every stream that has bytes in flight."""
         if self._handshakes:
             self._shake_hands()
         some_ended = False

@@ -26,7 +26,7 @@ class VirtualLink:
         self.delay_ms_max = 0
         self.lost_one_in = 0
         self.reset_one_in = 0
-        """The rate of delivered slices after which the connection is reset."""
+        """The rate of delivered pieces after which the connection is reset."""
         self.is_cut = False
 
     @property
@@ -47,7 +47,7 @@ class VirtualLink:
         return self._time.now_ms + delay_ms
 
     def resets(self) -> bool:
-        """Draw whether the connection of a delivered slice is reset."""
+        """Draw whether the connection of a delivered piece is reset."""
         if not self._entropy.one_in(self.reset_one_in):
             return False
         self._trace.count_fault("connection between brokers reset")

@@ -22,7 +22,7 @@ from headrace.sim.workloads.hostile import HostilePeers
 CALM_ONE_IN = 4
 PRESENT_PERCENT, PRESENT_PERCENT_WHEN_CALM = 55, 15
 STALL_MS_MAX = 4_000
-SELDOM_SLICED_EIGHTHS = 6
+SELDOM_CUT_EIGHTHS = 6
 MANDATORY_CUT_SHARE = (2, 7)
 """Between these tenths of a run the power is cut at least once, and again until a cut tore something."""
 
@@ -206,7 +206,7 @@ class Nemesis:
         habits = self._habits
         self._machine.disk.faults.short_writes_one_in = habits.get("short write", 0)
         self._machine.disk.faults.cold_reads_one_in = habits.get("cold read", 0)
-        self._context.world.fabric.whole_eighths = WHOLE_EIGHTHS if "slices" in habits else SELDOM_SLICED_EIGHTHS
+        self._context.world.fabric.whole_eighths = WHOLE_EIGHTHS if "slices" in habits else SELDOM_CUT_EIGHTHS
         spawner = self._machine.spawner
         spawner.long_delays_one_in = habits.get("delays", 0)
         spawner.losses_one_in = self._losses_factor * habits.get("losses", 0)

@@ -4,7 +4,7 @@ import errno
 from collections import deque
 from collections.abc import Sequence
 
-from headrace.ports.disk import Buffer, Slice
+from headrace.ports.disk import Buffer, FileRange
 from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE, Listener, Token, Transport
 from headrace.sim.connections import VirtualEndpoint, os_error
 from headrace.sim.disk import VirtualDisk
@@ -49,7 +49,7 @@ class VirtualTransport:
     def send_vector(self, buffers: Sequence[Buffer], /) -> int:
         return self.send(b"".join(buffers))
 
-    def send_slice(self, part: Slice, /) -> int:
+    def send_range(self, part: FileRange, /) -> int:
         length = self._taken_length(part.length)
         content = self._disk.read(part.file, length, part.position)
         self._endpoint.outgoing.put(content)

@@ -1,4 +1,4 @@
-"""One direction of a virtual connection: ordered bytes, delivered in slices as the seed draws."""
+"""One direction of a virtual connection: ordered bytes, delivered in pieces as the seed draws."""
 
 from collections import deque
 
@@ -7,10 +7,10 @@ from headrace.sim.links import VirtualLink
 
 WINDOW_BYTES_MAX = 256 * 1024
 """Bytes that a writer may have in flight before it would block."""
-TINY_SLICE_BYTES_MAX = 16
+TINY_PIECE_BYTES_MAX = 16
 EIGHTHS = 8
 WHOLE_EIGHTHS = 4
-"""The number out of eight deliveries that bring everything; the others bring a tiny slice, any slice, or nothing
+"""The number out of eight deliveries that bring everything; the others bring a tiny piece, any piece, or nothing
 yet.
 """
 
@@ -98,11 +98,11 @@ class Stream:
         self._delivered = self._put
 
     def deliver(self, entropy: SeededEntropy, whole_eighths: int = WHOLE_EIGHTHS) -> bytes:
-        """Deliver a slice, perhaps an empty one; return it for the trace."""
+        """Deliver a piece, perhaps an empty one; return it for the trace."""
         available = self._available() if self.is_moving() else 0
         if not available:
             return b""
-        length = _drawn_slice_length(available, entropy, whole_eighths)
+        length = _drawn_piece_length(available, entropy, whole_eighths)
         delivered = bytes(self.on_the_way[:length])
         del self.on_the_way[:length]
         self._arrived += delivered
@@ -122,12 +122,12 @@ class Stream:
         return max((end for due_ms, end in arrivals if due_ms <= now_ms), default=self._delivered) - self._delivered
 
 
-def _drawn_slice_length(length: int, entropy: SeededEntropy, whole_eighths: int) -> int:
+def _drawn_piece_length(length: int, entropy: SeededEntropy, whole_eighths: int) -> int:
     draw = entropy.below(EIGHTHS)
     if draw < whole_eighths:
         return length
     if draw < EIGHTHS - 2:
-        return min(length, 1 + entropy.below(TINY_SLICE_BYTES_MAX))
+        return min(length, 1 + entropy.below(TINY_PIECE_BYTES_MAX))
     if draw < EIGHTHS - 1:
         return 1 + entropy.below(length)
     return 0

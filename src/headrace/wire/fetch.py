@@ -1,4 +1,4 @@
-"""Optimised codec of Fetch: the request as tuples, the response as a list in which slices of files stay slices.
+"""Optimised codec of Fetch: the request as tuples, the response as a list in which ranges of files stay ranges.
 
 `headrace.wire.messages.fetch` is the slower, clearer form of the same bytes; a test keeps the two equal.
 """
@@ -182,7 +182,7 @@ def _scan_forgotten(
     return position
 
 
-class FileSlice(Protocol):
+class RangeOfFile(Protocol):
     """Interface of records that are still in a file."""
 
     @property
@@ -198,7 +198,7 @@ class PartitionData(NamedTuple):
     aborted: Sequence[tuple[int, int]] | None
     """(producer id, first offset) of aborted transactions in the records; None below read_committed."""
 
-    records: bytes | FileSlice | None
+    records: bytes | RangeOfFile | None
     current_leader: CurrentLeader | None = None
     """The broker that leads the partition, with an error that says that this one does not."""
 
@@ -221,8 +221,8 @@ def encode_response(
     session_id: int,
     topics: Sequence[tuple[bytes, Sequence[PartitionData]]],
     endpoints: Sequence[LeaderEndpoint] = (),
-) -> list[bytes | FileSlice]:
-    """Encode the whole frame: runs of bytes, with slices of files between them."""
+) -> list[bytes | RangeOfFile]:
+    """Encode the whole frame: runs of bytes, with ranges of files between them."""
     (parts,) = encode_in_slices(
         version,
         correlation_id,
@@ -247,12 +247,12 @@ def encode_in_slices(
     topics: Sequence[tuple[bytes, Sequence[PartitionData]]],
     endpoints: Sequence[LeaderEndpoint] = (),
     partitions_per_slice: int,
-) -> Iterator[list[bytes | FileSlice] | None]:
+) -> Iterator[list[bytes | RangeOfFile] | None]:
     """Encode a response with very many partitions: yields None after every slice, and the frame at the end."""
     left = partitions_per_slice
     compact = version >= FLEXIBLE_FROM
     pieces: list[bytes] = []
-    parts: list[bytes | FileSlice] = [b""]  # placeholder for the frame's head, until the size is known
+    parts: list[bytes | RangeOfFile] = [b""]  # placeholder for the frame's head, until the size is known
     if compact:
         pieces.append(b"\x00")
     if version >= SESSIONS_FROM:

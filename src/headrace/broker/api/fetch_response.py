@@ -11,8 +11,8 @@ from headrace.broker.partitions.fetch_sessions import FetchSession
 from headrace.broker.partitions.reader import WantedRead
 from headrace.broker.services import FetchServices
 from headrace.model.errors import ErrorCode
-from headrace.model.limits import COPIED_SLICE_BYTES_MAX, FETCH_PARTITIONS_PER_SLICE
-from headrace.ports.disk import Disk, Slice
+from headrace.model.limits import COPIED_RANGE_BYTES_MAX, FETCH_PARTITIONS_PER_SLICE
+from headrace.ports.disk import Disk, FileRange
 from headrace.wire.apis import ApiKey
 from headrace.wire.current_leaders import LeaderEndpoint
 from headrace.wire.fetch import CURRENT_LEADER_FROM, PartitionData, encode_in_slices, encode_response
@@ -30,7 +30,7 @@ def count_results(metrics: Metrics, results: list[PartitionData]) -> bool:
         if data.error:
             failed = True
             metrics.fetch_errors[data.error] += 1
-        elif isinstance(data.records, Slice):
+        elif isinstance(data.records, FileRange):
             metrics.bytes_fetched += data.records.length
     return failed
 
@@ -105,13 +105,13 @@ def joined_if_small(disk: Disk, parts: list[Part]) -> bytes | list[Part]:
     """HOT. Copy the records of a small response into one piece of bytes, which is sent like any other response."""
     length = 0
     for part in parts:
-        if isinstance(part, Slice):
+        if isinstance(part, FileRange):
             length += part.length
-    if length > COPIED_SLICE_BYTES_MAX:
+    if length > COPIED_RANGE_BYTES_MAX:
         return parts
     whole: list[bytes | bytearray | memoryview] = []
     for part in parts:
-        if isinstance(part, Slice):
+        if isinstance(part, FileRange):
             try:
                 copied = disk.read(part.file, part.length, part.position)
             except OSError:
@@ -161,8 +161,8 @@ class SlicedFetchResponse:
             partitions_per_slice=FETCH_PARTITIONS_PER_SLICE,
         )
         self._steps = chain(self._group(), cast(Iterator[list[Part] | None], encoding))
-        self._slices = [data.records for data in results if isinstance(data.records, Slice)]
-        services.pin(self._slices)
+        self._ranges = [data.records for data in results if isinstance(data.records, FileRange)]
+        services.pin(self._ranges)
 
     def step(self) -> None:
         """Do one slice of the work, and go on in the next turn until the response is complete."""
@@ -172,7 +172,7 @@ class SlicedFetchResponse:
             return
         if parts is not None:
             self._slot.complete(parts)
-        self._services.unpin(self._slices)
+        self._services.unpin(self._ranges)
 
     def _group(self) -> Iterator[None]:
         wants, results, metrics = self._wants, self._results, self._services.metrics

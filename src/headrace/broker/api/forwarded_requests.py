@@ -13,7 +13,7 @@ from headrace.broker.net.connection import NO_TOKEN, Connection, ResponseSlot
 from headrace.broker.peers.controller_requests import Forward
 from headrace.model.access import Principal
 from headrace.model.errors import ErrorCode
-from headrace.ports.disk import Buffer, FileHandle, Slice
+from headrace.ports.disk import Buffer, FileHandle, FileRange
 from headrace.wire.errors import ProtocolError
 from headrace.wire.messages.forward_request import ForwardRequestRequest, ForwardRequestResponse
 
@@ -38,7 +38,7 @@ class _NoTransport:
     def send_vector(self, buffers: object, /) -> int:
         raise AssertionError("a stand-in sends nothing")
 
-    def send_slice(self, part: Slice, /) -> int:
+    def send_range(self, part: FileRange, /) -> int:
         raise AssertionError("a stand-in sends nothing")
 
     def close(self) -> None:

@@ -12,9 +12,9 @@ from headrace.broker.cluster.quorum_state import load_quorum_state, save_quorum_
 from headrace.broker.cluster.snapshot_transfer import (
     SnapshotPart,
     finish_installation,
-    install_staged,
+    install_received,
     read_part,
-    stage_part,
+    write_chunk,
 )
 from headrace.broker.cluster.snapshots import (
     LoadedSnapshot,
@@ -275,16 +275,16 @@ class MetadataLog:
         """Return a part of the snapshot with this end offset; None if it is gone. Runs in a helper."""
         return read_part(self._disk, self.folder, end_offset, position, bytes_max)
 
-    def stage(self, chunk: SnapshotChunk) -> None:
+    def write_chunk(self, chunk: SnapshotChunk) -> None:
         """Write a chunk of a snapshot that arrives from the leader."""
-        stage_part(self._disk, self.folder, chunk.position, chunk.chunk)
+        write_chunk(self._disk, self.folder, chunk.position, chunk.chunk)
 
     def install(self, snapshot: StateSnapshot) -> bytes:
-        """Put the staged snapshot in place of all others and return its bytes. Runs in a helper.
+        """Put the received snapshot in place of all others and return its bytes. Runs in a helper.
 
         From here on the log before it is invalid; `begin_after` removes it, or the next start does.
         """
-        return install_staged(self._disk, self.folder, SnapshotName(snapshot.index, snapshot.term))
+        return install_received(self._disk, self.folder, SnapshotName(snapshot.index, snapshot.term))
 
     def begin_after(self, snapshot: StateSnapshot, wall_ms: int) -> None:
         """Begin an empty log after the installed snapshot."""

@@ -105,10 +105,10 @@ class QuorumDisk:
         self._sync()
 
     def _prepare(self, write: Write) -> bool:
-        """Stage a part of a snapshot and truncate the log, if the write says so; return False if the disk refused."""
+        """Write a chunk of a snapshot and truncate the log, if the write says so; return False if the disk refused."""
         try:
-            if write.stage is not None:
-                self.log.stage(write.stage)
+            if write.snapshot_chunk is not None:
+                self.log.write_chunk(write.snapshot_chunk)
             if write.truncate_from is not None:
                 self.log.truncate_to(write.truncate_from - 1)
         except OSError as error:
@@ -150,7 +150,7 @@ class QuorumDisk:
             except (OSError, MetadataDamaged) as wrong:
                 self._fail(f"a snapshot of the metadata could not be installed; restart the broker: {wrong}")
                 return
-            self._writes[0] = replace(write, stage=None, install=None)
+            self._writes[0] = replace(write, snapshot_chunk=None, install=None)
             self._on_installed(snapshot, content)
             self._execute_writes()
 

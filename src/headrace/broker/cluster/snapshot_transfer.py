@@ -1,4 +1,4 @@
-"""Snapshots that travel from a leader to a replica: files read, staged and installed in parts.
+"""Snapshots that travel from a leader to a replica: files that are read and written in chunks, and installed.
 
 An installation replaces the snapshot and the log in one atomic step, although they are several files: a mark is written
 first, and a start that finds it with its snapshot in place removes the old log.
@@ -11,7 +11,7 @@ from headrace.log import names
 from headrace.log.files import read_whole, unlink_if_present, write_all, write_atomically
 from headrace.ports.disk import Disk
 
-STAGED = "snapshot.staged"
+RECEIVED = "snapshot.staged"
 """The file that collects the parts of an arriving snapshot."""
 INSTALLATION = "snapshot.installed"
 """The mark, with the name of the snapshot."""
@@ -40,9 +40,9 @@ def read_part(disk: Disk, folder: str, end_offset: int, position: int, bytes_max
         disk.close(file)
 
 
-def stage_part(disk: Disk, folder: str, position: int, content: bytes) -> None:
-    """Write a part at its position; the first one discards what was staged before."""
-    file = disk.open(f"{folder}/{STAGED}", create=True)
+def write_chunk(disk: Disk, folder: str, position: int, content: bytes) -> None:
+    """Write a part at its position; the first one discards what was written before."""
+    file = disk.open(f"{folder}/{RECEIVED}", create=True)
     try:
         if position == 0:
             disk.truncate(file, 0)
@@ -52,9 +52,9 @@ def stage_part(disk: Disk, folder: str, position: int, content: bytes) -> None:
         disk.close(file)
 
 
-def install_staged(disk: Disk, folder: str, name: SnapshotName) -> bytes:
-    """Put the staged file in place under its name, durably, and return its bytes."""
-    path = f"{folder}/{STAGED}"
+def install_received(disk: Disk, folder: str, name: SnapshotName) -> bytes:
+    """Put the received file in place under its name, durably, and return its bytes."""
+    path = f"{folder}/{RECEIVED}"
     file = disk.open(path)
     try:
         disk.data_sync(file)

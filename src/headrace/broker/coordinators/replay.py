@@ -1,4 +1,4 @@
-"""Loads coordinators from their partitions: a helper thread reads the log, and the loop applies one slice per turn."""
+"""Loads coordinators from their partitions: a helper thread reads the log, and the loop applies one part per turn."""
 
 from collections import deque
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from headrace.broker.timers import Timers
 from headrace.log.errors import DamagedLog, OffsetOutsideLog
 from headrace.log.open_files import OpenFiles
 from headrace.model.ids import NO_PRODUCER_ID
-from headrace.ports.disk import Slice
+from headrace.ports.disk import FileRange
 from headrace.ports.spawner import Spawner
 from headrace.wire.errors import CorruptBatch
 from headrace.wire.records.header import (
@@ -23,7 +23,7 @@ from headrace.wire.records.header import (
 )
 from headrace.wire.records.reader import ControlType, batches, check_batch, control_type, records
 
-REPLAY_SLICE_BYTES = 64 << 10
+REPLAY_READ_BYTES = 64 << 10
 """Bytes that are read and applied in one turn; a single batch may be larger."""
 
 
@@ -55,15 +55,15 @@ class PartitionReplay:
         """Return whether everything is read, and no staged batch is still unwritten."""
         return self._next_offset >= self.partition.log.staged_end_offset
 
-    def next_slice(self) -> Slice | None:
-        """Return the next unread slice, or None if everything written has been read."""
+    def next_range(self) -> FileRange | None:
+        """Return the next unread part of the log, or None if everything written has been read."""
         if not self.partition.serves:
             raise ReplayFailed("this broker does not lead the partition any more")
         end_offset = self.partition.log.end_offset
         if self._next_offset >= end_offset:
             return None
         try:
-            return self.partition.log.read(self._next_offset, REPLAY_SLICE_BYTES, end_offset, True)
+            return self.partition.log.read(self._next_offset, REPLAY_READ_BYTES, end_offset, True)
         except (OSError, OffsetOutsideLog, DamagedLog) as error:
             raise ReplayFailed(str(error)) from error
 
@@ -111,7 +111,7 @@ class ReplayQueue:
         while self._waiting:
             replay = self._waiting[0]
             try:
-                part = replay.next_slice()
+                part = replay.next_range()
             except ReplayFailed as failure:
                 self._end(failure)
                 continue
@@ -128,7 +128,7 @@ class ReplayQueue:
     def _end(self, failure: ReplayFailed | None) -> None:
         self._waiting.popleft().done(failure)
 
-    def _read(self, replay: PartitionReplay, part: Slice) -> None:
+    def _read(self, replay: PartitionReplay, part: FileRange) -> None:
         disk = self._files.disk
         self._files.pin(part.file)
 

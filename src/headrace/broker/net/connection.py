@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from headrace.model.access import ANONYMOUS, Principal
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
-from headrace.ports.disk import FileHandle, Slice
+from headrace.ports.disk import FileHandle, FileRange
 from headrace.ports.network import READABLE, Token, Transport
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ NO_RESPONSE_YET = 1
 _HELD_BACK_BYTES = 1 << 60
 """Added to `held_bytes` of a connection that is held back, which puts it above every limit."""
 
-Part = bytes | bytearray | memoryview | Slice
+Part = bytes | bytearray | memoryview | FileRange
 
 
 class ParkedRequest(Protocol):
@@ -61,7 +61,7 @@ class RepeatedCommits(Protocol):
 class ResponseSlot(Struct, eq=False):
     """The slot of one response in the order of its connection. It is sent when it has its parts and waits for nothing.
 
-    `parts` is the whole frame in one piece of bytes, or a list when it includes slices of files. A Produce response is
+    `parts` is the whole frame in one piece of bytes, or a list when it includes ranges of files. A Produce response is
     filled in before its records are written, because within a turn the write comes before the send; `waits` counts the
     partitions whose acknowledgement is still missing. A `Struct` is created in a third of the time of a class.
     """
@@ -75,7 +75,7 @@ class ResponseSlot(Struct, eq=False):
         assert self.waits > 0
         self.parts = parts
         self.waits = 0
-        if not isinstance(parts, list):  # slices of files take no memory
+        if not isinstance(parts, list):  # ranges of files take no memory
             self.connection.held_bytes += len(parts)
         self.connection.mark_dirty()
 

@@ -29,7 +29,7 @@ from headrace.model.limits import (
     TURN_WORK_MS_MAX,
 )
 from headrace.ports.clock import Clock
-from headrace.ports.disk import Disk, FileHandle, Slice
+from headrace.ports.disk import Disk, FileHandle, FileRange
 from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE, Listener, Network, Token
 from headrace.ports.spawner import Spawner
 from headrace.wire.errors import ProtocolError
@@ -505,11 +505,11 @@ class Loop:
         """Yield the files of responses that are not sent yet, which must stay open."""
         for connection in self._connections.values():
             for part in connection.unsent:
-                if isinstance(part, Slice):
+                if isinstance(part, FileRange):
                     yield part.file
             for slot in connection.responses:
                 if isinstance(slot.parts, list):
-                    yield from (part.file for part in slot.parts if isinstance(part, Slice))
+                    yield from (part.file for part in slot.parts if isinstance(part, FileRange))
             for parked in connection.parked:
                 yield from parked.files()
 

@@ -5,8 +5,8 @@ while other clients are served (`Loop._send_large`).
 """
 
 from headrace.broker.net.connection import Connection, Part
-from headrace.model.limits import COPIED_SLICE_BYTES_MAX, LARGE_RESPONSE_BYTES, SENT_ALONE_BYTES_MAX
-from headrace.ports.disk import Disk, Slice
+from headrace.model.limits import COPIED_RANGE_BYTES_MAX, LARGE_RESPONSE_BYTES, SENT_ALONE_BYTES_MAX
+from headrace.ports.disk import Disk, FileRange
 
 
 class Sender:
@@ -46,7 +46,7 @@ class Sender:
     def _take_ready(self, connection: Connection) -> list[bytes | bytearray]:
         """Take the responses before the first that waits.
 
-        Those up to the last one with file slices go to `unsent`; the others are returned.
+        Those up to the last one with file ranges go to `unsent`; the others are returned.
         """
         responses = connection.responses
         ready: list[bytes | bytearray] = []
@@ -76,9 +76,9 @@ class Sender:
         total = 0
         while unsent and total < bytes_max:
             part = unsent[0]
-            if isinstance(part, Slice) and part.length > COPIED_SLICE_BYTES_MAX:
+            if isinstance(part, FileRange) and part.length > COPIED_RANGE_BYTES_MAX:
                 wanted = min(part.length, bytes_max - total)
-                sent = self._send_slice(connection, part, wanted)
+                sent = self._send_range(connection, part, wanted)
             else:
                 run = self._gather(connection, bytes_max - total)
                 wanted = len(run)
@@ -88,17 +88,17 @@ class Sender:
                 break
         return total
 
-    def _send_slice(self, connection: Connection, part: Slice, wanted: int) -> int:
+    def _send_range(self, connection: Connection, part: FileRange, wanted: int) -> int:
         try:
-            sent = connection.transport.send_slice(
-                part if wanted == part.length else Slice(part.file, part.position, wanted)
+            sent = connection.transport.send_range(
+                part if wanted == part.length else FileRange(part.file, part.position, wanted)
             )
         except BlockingIOError:
             return 0
         if sent == 0:
             raise _too_short(part)
         if sent < part.length:
-            connection.unsent[0] = Slice(part.file, part.position + sent, part.length - sent)
+            connection.unsent[0] = FileRange(part.file, part.position + sent, part.length - sent)
         else:
             connection.unsent.popleft()
         return sent
@@ -113,14 +113,14 @@ class Sender:
         return sent
 
     def _gather(self, connection: Connection, bytes_max: int) -> bytes | bytearray | memoryview:
-        """Join the parts before the next file slice that needs sendfile, up to the limit, into one run of bytes."""
+        """Join the parts before the next file range that needs sendfile, up to the limit, into one run of bytes."""
         unsent = connection.unsent
         run: list[bytes | bytearray | memoryview] = []
         gathered = 0
         while unsent and gathered < bytes_max:
             part: Part = unsent[0]
-            if isinstance(part, Slice):
-                if part.length > COPIED_SLICE_BYTES_MAX:
+            if isinstance(part, FileRange):
+                if part.length > COPIED_RANGE_BYTES_MAX:
                     break
                 copied = self._disk.read(part.file, part.length, part.position)
                 if len(copied) < part.length:
@@ -133,7 +133,7 @@ class Sender:
         return run[0] if len(run) == 1 else b"".join(run)
 
 
-def _too_short(part: Slice) -> OSError:
+def _too_short(part: FileRange) -> OSError:
     return OSError(
         f"a segment file ends before position {part.position + part.length}, where {part.length} bytes from position "
         f"{part.position} were to be sent: run headrace log verify"
@@ -143,6 +143,6 @@ def _too_short(part: Slice) -> OSError:
 def _is_large(connection: Connection) -> bool:
     length = 0
     for part in connection.unsent:  # HOT: the sum of a generator takes twice as long
-        if isinstance(part, Slice):
+        if isinstance(part, FileRange):
             length += part.length
     return length > LARGE_RESPONSE_BYTES

@@ -22,7 +22,7 @@ from headrace.log.errors import DamagedLog, OffsetOutsideLog
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import FETCH_PARTITIONS_PER_SLICE, FETCH_WAIT_MS_MAX
 from headrace.ports.clock import Clock
-from headrace.ports.disk import FileHandle, Slice
+from headrace.ports.disk import FileHandle, FileRange
 from headrace.wire.fetch import PartitionData
 
 READ_COMMITTED = 1
@@ -42,8 +42,8 @@ class ReaderServices(Protocol):
     @property
     def metrics(self) -> Metrics: ...
 
-    def when_hot(self, slices: Sequence[Slice], then: Callable[[], None]) -> None:
-        """Call back when the slices can be sent without waiting for the disk."""
+    def when_hot(self, ranges: Sequence[FileRange], then: Callable[[], None]) -> None:
+        """Call back when the ranges can be sent without waiting for the disk."""
 
 
 class WantedRead(NamedTuple):
@@ -68,7 +68,7 @@ def locate(wanted: WantedRead) -> Replica | ErrorCode:
 
 
 def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at_least_one: bool) -> PartitionData:
-    """Read one partition: a slice of a file with the records, which are not copied, or an error."""
+    """Read one partition: a range of a file with the records, which are not copied, or an error."""
     partition = locate(wanted)
     index = wanted.partition
     if isinstance(partition, ErrorCode):
@@ -80,7 +80,7 @@ def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at
     high_watermark, last_stable = role.high_watermark, role.last_stable_offset
     committed_only = isolation_level == READ_COMMITTED
     below = last_stable if committed_only else high_watermark
-    records: Slice | None = None
+    records: FileRange | None = None
     aborted = _NO_ABORTED if committed_only else None
     try:
         # An offset between the high watermark and the log end is not visible yet, which is no error.
@@ -119,7 +119,7 @@ def bytes_readable(partition: Replica, wanted: WantedRead, data: PartitionData, 
         return 0
     if not log.is_in_segment_of(rest, below):
         return ENOUGH_BYTES
-    given = data.records.length if isinstance(data.records, Slice) else 0
+    given = data.records.length if isinstance(data.records, FileRange) else 0
     return max(given, min(rest.length, wanted.bytes_max))
 
 
@@ -272,7 +272,7 @@ class RunningFetch:
 
     def files(self) -> Iterator[FileHandle]:
         """Return the files of the results so far, which must stay open until the response is sent."""
-        return (data.records.file for data in self.results if isinstance(data.records, Slice))
+        return (data.records.file for data in self.results if isinstance(data.records, FileRange))
 
     def _leave(self) -> None:
         self._connection.parked.pop(self, None)
@@ -314,5 +314,5 @@ class RunningFetch:
 
     def _answer(self) -> None:
         self.finished = True
-        slices = [data.records for data in self.results if isinstance(data.records, Slice)]
-        self._services.when_hot(slices, lambda: self._respond(self._wants, self.results))
+        ranges = [data.records for data in self.results if isinstance(data.records, FileRange)]
+        self._services.when_hot(ranges, lambda: self._respond(self._wants, self.results))

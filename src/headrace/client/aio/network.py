@@ -10,7 +10,7 @@ import socket
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from headrace.ports.disk import Buffer, Slice
+from headrace.ports.disk import Buffer, FileRange
 from headrace.ports.network import BROKEN, READABLE, WRITABLE, Listener, Token, Transport
 
 Events = list[tuple[int, int]]
@@ -43,7 +43,7 @@ class LoopTransport:
     def send_vector(self, buffers: Sequence[Buffer], /) -> int:
         return self._ready().sendmsg(buffers)
 
-    def send_slice(self, part: Slice, /) -> int:
+    def send_range(self, part: FileRange, /) -> int:
         raise OSError(errno.EOPNOTSUPP, "a client sends no files")
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from headrace.client.config import ClientConfig
 from headrace.client.core.authentication import OAuthBearerExchange, PlainExchange, SaslExchange, ScramExchange
 from headrace.client.core.link import Security
 from headrace.client.errors import AuthenticationFailed, InvalidArgument
-from headrace.ports.disk import Buffer, Slice
+from headrace.ports.disk import Buffer, FileRange
 from headrace.ports.entropy import Entropy
 from headrace.ports.network import Transport
 
@@ -158,7 +158,7 @@ class TlsTransport:
     def send_vector(self, buffers: Sequence[Buffer], /) -> int:
         return self.send(b"".join(bytes(each) for each in buffers))
 
-    def send_slice(self, part: Slice, /) -> int:
+    def send_range(self, part: FileRange, /) -> int:
         raise OSError("a client sends no files")
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from headrace.model.ids import NodeId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotChunk:
-    """Bytes of a snapshot that arrives in chunks; position 0 discards earlier staged bytes."""
+    """Bytes of a snapshot that arrives in chunks; position 0 discards those before it."""
 
     snapshot: StateSnapshot
     position: int
@@ -33,9 +33,9 @@ class Write:
 
     number: int
     hard_state: HardState | None = None
-    stage: SnapshotChunk | None = None
+    snapshot_chunk: SnapshotChunk | None = None
     install: StateSnapshot | None = None
-    """The staged bytes are complete: they replace the snapshot and the whole log in one atomic step."""
+    """The chunks are complete: they replace the snapshot and the whole log in one atomic step."""
     truncate_from: Index | None = None
     """Entries from this index on are removed."""
     append: tuple[LogEntry, ...] = ()
@@ -110,7 +110,7 @@ class Effects:
     """Messages that promise nothing about `write` or an earlier write."""
     read_snapshots: tuple[ReadSnapshot, ...] = ()
     restore: StateSnapshot | None = None
-    """Replace the state by the snapshot that this write stages, before any entry below is applied."""
+    """Replace the state by the snapshot that this write completes, before any entry below is applied."""
     committed: tuple[LogEntry, ...] = ()
     """Entries to apply, in order, each exactly once."""
     outcomes: tuple[Outcome, ...] = ()

@@ -21,15 +21,15 @@ def is_sound(request: AppendRequest) -> bool:
 class LogCopy:
     """Keeps a replica's log equal to that of its leader."""
 
-    __slots__ = ("_staged", "_staged_bytes", "_staged_term", "_state")
+    __slots__ = ("_incoming", "_incoming_term", "_received_bytes", "_state")
 
     def __init__(self, state: RaftState) -> None:
         self._state = state
-        self._staged: StateSnapshot | None = None
+        self._incoming: StateSnapshot | None = None
         """The snapshot that is arriving in chunks."""
-        self._staged_term = NO_TERM
+        self._incoming_term = NO_TERM
         """The term of the leader that sends it: another leader's bytes of the same snapshot may differ."""
-        self._staged_bytes = 0
+        self._received_bytes = 0
 
     # Entries
 
@@ -101,23 +101,23 @@ class LogCopy:
 
     # Snapshots
 
-    def stage(self, request: SnapshotRequest) -> None:
+    def take_chunk(self, request: SnapshotRequest) -> None:
         state = self._state
         snapshot = request.snapshot
         if snapshot.index <= state.commit_index or state.log.matches(term=snapshot.term, index=snapshot.index):
             self._skip(request)
             return
         if request.position == 0:
-            self._staged, self._staged_term, self._staged_bytes = snapshot, request.term, 0
-        same = self._staged == snapshot and self._staged_term == request.term
-        if same and request.position == self._staged_bytes and len(request.chunk) <= SNAPSHOT_CHUNK_BYTES_MAX:
+            self._incoming, self._incoming_term, self._received_bytes = snapshot, request.term, 0
+        same = self._incoming == snapshot and self._incoming_term == request.term
+        if same and request.position == self._received_bytes and len(request.chunk) <= SNAPSHOT_CHUNK_BYTES_MAX:
             chunk = SnapshotChunk(snapshot=snapshot, position=request.position, chunk=request.chunk)
             state.out.write_chunk(chunk)
-            self._staged_bytes += len(request.chunk)
+            self._received_bytes += len(request.chunk)
             if request.is_last:
                 self._install(request)
                 return
-        position = self._staged_bytes if same else 0
+        position = self._received_bytes if same else 0
         state.out.send_after_sync(
             SnapshotResponse(
                 source=state.me, to=request.source, term=state.term, snapshot_index=snapshot.index, position=position
@@ -128,12 +128,12 @@ class LogCopy:
         """The log holds the entry of the snapshot, which is committed."""
         state = self._state
         state.commit(max(state.commit_index, request.snapshot.index))
-        self._staged = None
+        self._incoming = None
         self._respond(request, accepted=True, index=state.commit_index)
 
     def _install(self, request: SnapshotRequest) -> None:
         state = self._state
-        self._staged = None
+        self._incoming = None
         state.log.reset(request.snapshot)
         state.out.write_snapshot(request.snapshot)
         state.commit_index = state.applied_index = request.snapshot.index

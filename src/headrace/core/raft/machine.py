@@ -278,7 +278,7 @@ class RaftMachine:
         if isinstance(request, AppendRequest):
             self._copy.append(request)
         else:
-            self._copy.stage(request)
+            self._copy.take_chunk(request)
 
     def _receive_in_term(self, message: AppendResponse | SnapshotResponse | ElectionRequest) -> None:
         if message.term > self.state.term:

@@ -29,7 +29,7 @@ class Outbox:
         "_read_snapshots",
         "_restore",
         "_send",
-        "_stage",
+        "_snapshot_chunk",
         "_truncate_from",
         "synced_index",
     )
@@ -43,7 +43,7 @@ class Outbox:
 
     def _clear(self) -> None:
         self._hard_state: HardState | None = None
-        self._stage: SnapshotChunk | None = None
+        self._snapshot_chunk: SnapshotChunk | None = None
         self._install: StateSnapshot | None = None
         self._truncate_from: Index | None = None
         self._append: list[LogEntry] = []
@@ -75,7 +75,7 @@ class Outbox:
         self._append.append(entry)
 
     def write_chunk(self, chunk: SnapshotChunk) -> None:
-        self._stage = chunk
+        self._snapshot_chunk = chunk
 
     def write_snapshot(self, snapshot: StateSnapshot) -> None:
         self._install = self._restore = snapshot
@@ -119,7 +119,9 @@ class Outbox:
         return effects
 
     def _take_write(self, log: RaftLog) -> Write | None:
-        changes = self._hard_state or self._stage or self._install or self._truncate_from is not None or self._append
+        changes = (
+            self._hard_state or self._snapshot_chunk or self._install or self._truncate_from is not None or self._append
+        )
         if not changes and not self._pending:
             self._send += self._after_sync
             return None
@@ -130,7 +132,7 @@ class Outbox:
         return Write(
             number=self._number,
             hard_state=self._hard_state,
-            stage=self._stage,
+            snapshot_chunk=self._snapshot_chunk,
             install=self._install,
             truncate_from=self._truncate_from,
             append=tuple(self._append),

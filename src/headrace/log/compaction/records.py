@@ -169,7 +169,7 @@ def _batch(fields: HeaderFields, changed: dict[int, int], packed: bytes) -> byte
 
 
 def _runs(kept: Sequence[Entry]) -> list[tuple[int, int]]:
-    """Merge adjacent records into runs, so that fewer slices are cut."""
+    """Merge adjacent records into runs, so that fewer ranges are copied."""
     runs: list[tuple[int, int]] = []
     start, end = kept[0].start, kept[0].end
     for entry in kept[1:]:

@@ -5,11 +5,11 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from headrace.ports.disk import Buffer, Slice
+from headrace.ports.disk import Buffer, FileRange
 from headrace.ports.network import Token
 
 COPY_BYTES_MAX = 256 * 1024
-"""Bytes of a slice that are read at a time where the system has no sendfile."""
+"""Bytes of a file range that are read at a time where the system has no sendfile."""
 HAS_SENDFILE = hasattr(os, "sendfile")
 
 
@@ -18,7 +18,7 @@ class Send(Protocol):
 
 
 class TcpTransport:
-    __slots__ = ("_socket", "peer_address", "recv_into", "send", "send_slice", "send_vector", "token")
+    __slots__ = ("_socket", "peer_address", "recv_into", "send", "send_range", "send_vector", "token")
 
     def __init__(self, connection: socket.socket, peer_address: str, *, use_sendfile: bool = HAS_SENDFILE) -> None:
         connection.setblocking(False)
@@ -29,26 +29,26 @@ class TcpTransport:
         self.recv_into: Callable[[memoryview], int] = connection.recv_into
         self.send: Send = connection.send
         self.send_vector: Callable[[Sequence[Buffer]], int] = connection.sendmsg
-        self.send_slice = _sendfile(connection) if use_sendfile else _read_and_send(connection)
+        self.send_range = _sendfile(connection) if use_sendfile else _read_and_send(connection)
 
     def close(self) -> None:
         self._socket.close()
 
 
-def _sendfile(connection: socket.socket) -> Callable[[Slice], int]:
+def _sendfile(connection: socket.socket) -> Callable[[FileRange], int]:
     # The descriptor is looked up each time: after close it is -1, and never another connection's.
     descriptor = connection.fileno
 
-    def send_slice(part: Slice) -> int:
+    def send_range(part: FileRange) -> int:
         file, position, length = part
         return os.sendfile(descriptor(), file, position, length)
 
-    return send_slice
+    return send_range
 
 
-def _read_and_send(connection: socket.socket) -> Callable[[Slice], int]:
-    def send_slice(part: Slice) -> int:
+def _read_and_send(connection: socket.socket) -> Callable[[FileRange], int]:
+    def send_range(part: FileRange) -> int:
         file, position, length = part
         return connection.send(os.pread(file, min(length, COPY_BYTES_MAX), position))
 
-    return send_slice
+    return send_range

@@ -87,7 +87,7 @@ class CoordinatorChecks:
         armed, disk.on_operation = disk.on_operation, None
         try:
             replay = PartitionReplay(host.partition, applied, lambda failure: None)
-            while part := replay.next_slice():
+            while part := replay.next_range():
                 replay.take(disk.read(part.file, part.length, part.position))
         finally:
             disk.on_operation = armed

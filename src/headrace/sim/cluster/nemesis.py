@@ -21,7 +21,7 @@ SLOW_MS_MAX = 6_000
 SLOW_DELAY_MS_MAX = 900
 DRIFT_PERCENT_MAX = 1.0
 USUAL_DELAYS_MS_MAX = (0, 0, 15, 60, 150)
-SELDOM_SLICED_EIGHTHS = 6
+SELDOM_CUT_EIGHTHS = 6
 MANDATORY_SHARE = (2, 7)
 """Between these tenths of a run a broker is ended and links are cut at least once."""
 
@@ -186,7 +186,7 @@ class ClusterNemesis:
         machine.disk.faults.cold_reads_one_in = self._habits.get("cold read", 0)
         machine.spawner.long_delays_one_in = 4 * self._habits.get("delays", 0)
         is_sliced = "slices" in self._habits
-        self._context.world.fabric.whole_eighths = WHOLE_EIGHTHS if is_sliced else SELDOM_SLICED_EIGHTHS
+        self._context.world.fabric.whole_eighths = WHOLE_EIGHTHS if is_sliced else SELDOM_CUT_EIGHTHS
 
     # Links
 

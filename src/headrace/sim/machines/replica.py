@@ -230,10 +230,10 @@ class SimulatedReplica:
             self._step_if(boot, Synced(number=number))
 
     def _restore(self, effects: Effects) -> None:
-        """Load the staged snapshot, which may be read before it is synced."""
+        """Load the snapshot that has arrived, which may be read before it is synced."""
         assert effects.restore is not None
         self._trace.count_fault("snapshot installed")
-        self.applied = _decoded(self.disk.staged_content())
+        self.applied = _decoded(self.disk.incoming_snapshot())
         self._observer.restored(self, effects.restore)
         if self.resident is not None:
             self.resident.restored(effects.restore)

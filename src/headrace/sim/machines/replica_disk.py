@@ -10,12 +10,12 @@ from headrace.sim.trace import Trace
 
 
 class ReplicaDisk:
-    __slots__ = ("_pending", "_staged", "snapshots", "stored")
+    __slots__ = ("_incoming", "_pending", "snapshots", "stored")
 
     def __init__(self, stored: Stored) -> None:
         self.stored = stored
         self._pending: deque[Write] = deque()
-        self._staged = b""
+        self._incoming = b""
         self.snapshots: dict[Index, bytes] = {stored.snapshot.index: b""}
         """The bytes of the newest snapshot."""
 
@@ -31,12 +31,12 @@ class ReplicaDisk:
             done.append(write)
         return done
 
-    def staged_content(self) -> bytes:
-        """The bytes of the snapshot that the writes submitted so far have staged."""
-        content = self._staged
+    def incoming_snapshot(self) -> bytes:
+        """The bytes of the snapshot that the writes submitted so far contain."""
+        content = self._incoming
         for write in self._pending:
-            if write.stage is not None:
-                content = content[: write.stage.position] + write.stage.chunk
+            if write.snapshot_chunk is not None:
+                content = content[: write.snapshot_chunk.position] + write.snapshot_chunk.chunk
         return content
 
     def crash(self, entropy: SeededEntropy, trace: Trace) -> None:
@@ -51,10 +51,10 @@ class ReplicaDisk:
 
     def forget_unsynced(self) -> None:
         self._pending.clear()
-        self._staged = b""
+        self._incoming = b""
 
     def _tear(self, write: Write, entropy: SeededEntropy, trace: Trace) -> None:
-        if write.stage is not None or not entropy.one_in(2):
+        if write.snapshot_chunk is not None or not entropy.one_in(2):
             return
         trace.count_fault("write torn")
         steps = entropy.below(3 + len(write.append))
@@ -78,11 +78,11 @@ class ReplicaDisk:
         stored = self.stored
         hard_state = write.hard_state or stored.hard_state
         snapshot, entries = stored.snapshot, stored.entries
-        if write.stage is not None:
-            self._staged = self._staged[: write.stage.position] + write.stage.chunk
+        if write.snapshot_chunk is not None:
+            self._incoming = self._incoming[: write.snapshot_chunk.position] + write.snapshot_chunk.chunk
         if write.install is not None:
             snapshot, entries = write.install, ()
-            self.snapshots = {snapshot.index: self._staged}
+            self.snapshots = {snapshot.index: self._incoming}
         if write.truncate_from is not None:
             entries = tuple(entry for entry in entries if entry.index < write.truncate_from)
         entries += appended(write.append, snapshot)

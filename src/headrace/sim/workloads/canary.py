@@ -18,7 +18,7 @@ SERVED_MEANWHILE = "answer while a commit waits"
 
 
 class Canary(Client):
-    """Sends requests that need no disk and no commit; a slice of a stream may still be late, so the limit is
+    """Sends requests that need no disk and no commit; a piece of a stream may still be late, so the limit is
     generous.
     """
 

@@ -8,12 +8,12 @@ from headrace.spark.pipelines import progress
 from headrace.spark.pipelines.definition import (
     INPUT_VIEW,
     BadRecordAction,
+    CheckedRows,
     ExpectationAction,
     Pipeline,
     ReadAs,
     Source,
     SourceFormat,
-    Stage,
     UnknownFields,
 )
 from headrace.spark.pipelines.durations import spark_interval
@@ -183,7 +183,7 @@ def _input_counts(pipeline: Pipeline, source: Source) -> list["Column"]:
     if source.unknown_fields is not UnknownFields.ALLOW:
         counts.append(sql.count_if(sql.size(DRIFT) > 0).alias(progress.DRIFTED_COLUMN))
         counts.append(_drifted_fields().alias(progress.DRIFTED_FIELDS_COLUMN))
-    return counts + _broken_counts(pipeline, Stage.INPUT)
+    return counts + _broken_counts(pipeline, CheckedRows.INPUT)
 
 
 def _drifted_fields() -> "Column":
@@ -201,17 +201,17 @@ def _output_counts(pipeline: Pipeline) -> list["Column"]:
 
     written = sql.count_if(sql.col(FAILED).isNull()).alias(progress.WRITTEN_COLUMN)
     kept_back = sql.count_if(sql.col(QUARANTINE).isNotNull()).alias(progress.QUARANTINED_COLUMN)
-    return [written, kept_back, *_broken_counts(pipeline, Stage.OUTPUT)]
+    return [written, kept_back, *_broken_counts(pipeline, CheckedRows.OUTPUT)]
 
 
-def _broken_counts(pipeline: Pipeline, stage: Stage) -> list["Column"]:
+def _broken_counts(pipeline: Pipeline, checked: CheckedRows) -> list["Column"]:
     from pyspark.sql import functions as sql
 
-    is_good = sql.col(ERROR).isNull() if stage is Stage.INPUT else sql.lit(True)
+    is_good = sql.col(ERROR).isNull() if checked is CheckedRows.INPUT else sql.lit(True)
     return [
         sql.count_if(is_good & ~holds(expectation)).alias(f"{progress.EXPECTATION_PREFIX}{number}")
         for number, expectation in enumerate(pipeline.expectations)
-        if expectation.stage is stage and expectation.action is not ExpectationAction.FAIL
+        if expectation.checked_rows is checked and expectation.action is not ExpectationAction.FAIL
     ]
 
 

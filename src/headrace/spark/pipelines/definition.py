@@ -54,7 +54,7 @@ class ExpectationAction(StrEnum):
     FAIL = "fail"
 
 
-class Stage(StrEnum):
+class CheckedRows(StrEnum):
     """The rows that an expectation checks: those of the source, or those of the transform."""
 
     INPUT = "input"
@@ -124,7 +124,7 @@ class Expectation:
     name: str
     check: str
     action: ExpectationAction
-    stage: Stage
+    checked_rows: CheckedRows
     quarantine: str | None = None
 
 

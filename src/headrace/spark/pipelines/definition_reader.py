@@ -12,6 +12,7 @@ from headrace.spark.pipelines.definition import (
     PIPELINE_FILE,
     BadRecordAction,
     BadRecords,
+    CheckedRows,
     Engine,
     Expectation,
     ExpectationAction,
@@ -19,7 +20,6 @@ from headrace.spark.pipelines.definition import (
     Restart,
     Source,
     SourceFormat,
-    Stage,
     TopicSink,
     Transform,
     Trigger,
@@ -149,14 +149,16 @@ def _expectations(root: YamlSection) -> tuple[Expectation, ...]:
             _tell(section.findings, section.line_of("check"), f"{section.path}.check", check_expression(check))
         action = section.choice("action", ExpectationAction, ExpectationAction.WARN)
         quarantine = section.parsed("quarantine", topic_name)
-        stage = section.choice("on", Stage, Stage.OUTPUT)
+        checked_rows = section.choice("on", CheckedRows, CheckedRows.OUTPUT)
         section.finish()
         if quarantine is not None and action is not ExpectationAction.DROP:
             section.wrong("quarantine", f"action {action} drops no rows: quarantine needs `action: drop`")
         if name in found:
             section.wrong("name", f'two expectations have the name "{name}"')
         if name is not None and check is not None:
-            found[name] = Expectation(name=name, check=check, action=action, stage=stage, quarantine=quarantine)
+            found[name] = Expectation(
+                name=name, check=check, action=action, checked_rows=checked_rows, quarantine=quarantine
+            )
     return tuple(found.values())
 
 

@@ -7,11 +7,11 @@ commit contains all or none of them.
 from typing import TYPE_CHECKING
 
 from headrace.spark.pipelines.definition import (
+    CheckedRows,
     ConsoleSink,
     DeltaSinkDefinition,
     ParquetSinkDefinition,
     Pipeline,
-    Stage,
     TopicSink,
 )
 from headrace.spark.pipelines.source_rows import ERROR, FAILED, QUARANTINE, RECORD, failure_columns
@@ -37,7 +37,7 @@ def judged_rows(transformed: "DataFrame", pipeline: Pipeline) -> "DataFrame":
     """Return the rows of the transform with the results of their expectations."""
     from pyspark.sql import functions as sql
 
-    return transformed.select("*", *failure_columns(pipeline, Stage.OUTPUT, sql.lit(True)))
+    return transformed.select("*", *failure_columns(pipeline, CheckedRows.OUTPUT, sql.lit(True)))
 
 
 def output_rows(judged: "DataFrame", columns: list[str], pipeline: Pipeline) -> "DataFrame":

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 from headrace.spark.pipelines.definition import (
     RECORD_COLUMNS,
     BadRecordAction,
+    CheckedRows,
     Expectation,
     ExpectationAction,
     Pipeline,
     ReadAs,
     Source,
     SourceFormat,
-    Stage,
     UnknownFields,
 )
 from headrace.spark.pipelines.misfits import misfits
@@ -40,7 +40,7 @@ def routes_rejected(pipeline: Pipeline, source: Source) -> bool:
     is_checked = source.format is not SourceFormat.BINARY and source.read_as is ReadAs.STREAM
     writes_letters = pipeline.bad_records.action is BadRecordAction.DEAD_LETTER and is_checked
     return writes_letters or any(
-        each.stage is Stage.INPUT and each.quarantine is not None for each in pipeline.expectations
+        each.checked_rows is CheckedRows.INPUT and each.quarantine is not None for each in pipeline.expectations
     )
 
 
@@ -145,16 +145,16 @@ def _with_expectations(rows: "DataFrame", pipeline: Pipeline) -> "DataFrame":
     """Return the first input expectation that a good row violates, and where such a row is routed."""
     from pyspark.sql import functions as sql
 
-    return rows.select("*", *failure_columns(pipeline, Stage.INPUT, sql.col(ERROR).isNull()))
+    return rows.select("*", *failure_columns(pipeline, CheckedRows.INPUT, sql.col(ERROR).isNull()))
 
 
-def failure_columns(pipeline: Pipeline, stage: Stage, is_good: "Column") -> list["Column"]:
+def failure_columns(pipeline: Pipeline, checked: CheckedRows, is_good: "Column") -> list["Column"]:
     """Return the expectation that drops a row and its quarantine topic; an expectation with action fail raises."""
     from pyspark.sql import functions as sql
 
     failed = topic = sql.lit(None).cast("string")
     for expectation in reversed(pipeline.expectations):
-        if expectation.stage is not stage or expectation.action is ExpectationAction.WARN:
+        if expectation.checked_rows is not checked or expectation.action is ExpectationAction.WARN:
             continue
         broken = is_good & ~holds(expectation)
         if expectation.action is ExpectationAction.FAIL:
