@@ -37,7 +37,7 @@ REGISTRATION_VERSION = 4
 HEARTBEAT_VERSION = 1
 
 REQUEST_TIMEOUT_MS = 2_000
-"""Wait for the response to a registration or heartbeat; then the controller that is active is asked."""
+"""The time for a response to a registration or heartbeat. After it, the request is sent again."""
 
 CONTROLLED_SHUTDOWN_MS_MAX = 2_000
 """Time for the controller to let a broker stop. After it, the broker stops and is fenced when its session ends."""
@@ -97,7 +97,7 @@ class BrokerLifecycle:
         self._execute(self._machine.begin())
 
     def stop(self, then: Callable[[], None]) -> None:
-        """Let the controller take the partitions away from this broker, and call back; after a while in any case."""
+        """Ask the controller to take this broker's partitions away; call back when it has, or after a limited time."""
         self._stopped.append(then)
         is_alone = all(node_id == self._node_id for node_id in self._controller.image.brokers)
         self._timers.after(CONTROLLED_SHUTDOWN_MS_MAX, lambda: self._execute(self._machine.released()))

@@ -19,7 +19,7 @@ class CommittedMetadata:
         """It stays the same object for the life of the node."""
         self._subscribers: list[Subscriber] = []
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
-        """A heap of offsets and what to call when the image has reached them."""
+        """A heap of offsets, each with the function to call when the image has reached it."""
         self._sequence = 0
 
     def subscribe(self, on_image_change: Subscriber) -> None:
@@ -54,7 +54,7 @@ class CommittedMetadata:
         return calls
 
     def restore(self, image: MetadataImage) -> list[Callable[[], object]]:
-        """Continue from the image of a snapshot; return the calls that inform others, in their order."""
+        """Continue from the image of a snapshot; return the callbacks to run, in their order."""
         delta = delta_between(self.image, image)
         self.image.replace_by(image)
         return [partial(subscriber, delta) for subscriber in self._subscribers]

@@ -112,11 +112,10 @@ class ControllerHost:
         self._change: _Change | None = None
         """A change whose records take several turns."""
         self._waiting: deque[tuple[Callable[[Controller], Decision[Any]], Proposal[Any]]] = deque()
-        """Decisions that wait until it is written, until others are committed, or until this node is active."""
+        """Proposals that wait until the change is written, others are committed, or this node is active."""
         self.on_offline: Callable[[], None] = lambda: None
         self.on_activity_changed: Callable[[bool], None] = lambda is_active: None
-        """Called when this node has become the active controller, before it decides anything, and when it is not any
-        more."""
+        """Called when this node becomes the active controller, before its first decision, and when it ceases to be."""
         self.refusal_of_new_partitions: Callable[[], str | None] = lambda: None
         """Returns the reason why no partition can be created now, or None."""
         self.next_turn: Callable[[Callable[[], None]], object] = self._in_a_later_turn
@@ -136,7 +135,7 @@ class ControllerHost:
             self._notice(f"a metadata snapshot is damaged and was passed over: {damage}")
 
     def start(self) -> None:
-        """Take part in the quorum; proposals made before wait until this node is active, if it can be."""
+        """Take part in the quorum. Earlier proposals wait until this node is active, unless it can never be."""
         self._quorum.start()
 
     @property
@@ -335,7 +334,7 @@ class ControllerHost:
         controller.image.version = end_offset
 
     def _answer_in_order(self, proposal: Proposal[Any], response: object) -> None:
-        """Answer a decision without records: after the records that it saw are committed, and in a later turn."""
+        """Respond to a proposal without records in a later turn, once the records that it saw are committed."""
         if self._pending:
             self._pending.append(_Pending(self._pending[-1].end_offset, (), proposal, response))
         else:
@@ -421,7 +420,7 @@ class ControllerHost:
             self._fail_change(change, failure)
 
     def _fail_change(self, change: _Change, failure: ProposalFailed) -> None:
-        """Fail a change unless it is pending, or failed when the node went offline."""
+        """Fail a change, unless it is pending or has failed already."""
         if change.proposal is not None:
             self._fail_later(change.proposal, failure)
             change.proposal = None
@@ -431,7 +430,7 @@ class ControllerHost:
             self._fail_later(self._waiting.popleft()[1], failure)
 
     def close(self, *, clean: bool = True) -> None:
-        """Sync what was proposed and not committed, without responses; the last work of the node."""
+        """Sync the proposals that are not committed, without responses. This is the last work of the node."""
         self._pending.clear()
         self._quorum.log.close(clean=clean and self.offline is None)
 

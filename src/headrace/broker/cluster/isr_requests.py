@@ -1,8 +1,8 @@
 """Asks the active controller to change the in-sync sets of partitions that this broker leads.
 
-Changes of one turn travel in one request, and one request is under way at a time. A request that only another
-controller can answer is sent again until one has answered: meanwhile its outcome is unknown, and the leaders keep
-counting with both sets. A newer change of a partition replaces one that waits.
+Changes of one turn travel in one request, and one request is under way at a time. A request that fails is sent again
+until a controller has responded: until then its outcome is unknown, and the leaders count with both sets. A newer
+change of a partition replaces one that waits.
 """
 
 from collections.abc import Callable

@@ -48,7 +48,7 @@ class Membership:
         self._timers = timers
         self._logger = logger
         self._activations = 0
-        """Counts the times that this node became active: what began before the last one is over."""
+        """How often this node became active; work that began under an earlier count has ended."""
         self._reset: dict[NodeId, int] = {}
         """The broker epochs of peers whose link was reset, until the next connection succeeds or fails."""
         controller.on_activity_changed = self._activity_changed
@@ -66,7 +66,7 @@ class Membership:
             self._check(self._activations)
 
     def _find(self, session: BrokerSession) -> None:
-        """Begin a full session of a broker, and look whether its process is there."""
+        """Begin a full session of a broker, and check that its process accepts connections."""
         self._sessions.open(session, self._timers.now_ms())
         self._peers.send(
             session.node_id,
@@ -82,7 +82,7 @@ class Membership:
             self._end_if_gone(session, refused=outcome.connection_refused)
 
     def _check(self, activation: int) -> None:
-        """Fence the brokers whose sessions are over, again and again while this node is active."""
+        """Fence the brokers whose sessions are over; repeat this while this node is active."""
         if activation != self._activations:
             return
         for session in self._sessions.expired(self._timers.now_ms()):
@@ -135,7 +135,7 @@ class Membership:
     # Evidence that a process is gone
 
     def peer_event(self, event: PeerEvent) -> None:
-        """Follow the links of this node: a reset and then a refused connection show that the process is gone."""
+        """Handle an event of a peer link: a reset followed by a refused connection shows that the process is gone."""
         match event:
             case PeerLost(reset=True):
                 broker = self._controller.image.brokers.get(event.peer.node_id)
@@ -149,7 +149,7 @@ class Membership:
                 self._reset.pop(event.peer.node_id, None)
 
     def _report(self, node_id: NodeId, broker_epoch: int) -> None:
-        """Tell the active controller; a report that does not arrive is not repeated, since the session will end."""
+        """Report it to the active controller. A lost report is not repeated, because the session will end anyway."""
         active = self._controller.active_controller
         if self._controller.is_active:
             self.broker_gone(node_id, broker_epoch)

@@ -21,7 +21,7 @@ IDS_LEFT_MIN = PRODUCER_IDS_PER_BLOCK // 4
 """Ids that are left when the next block is requested."""
 
 BLOCK_RETRY_MS = 500
-"""The pause before a block is requested again after a failure, such as a change of the controller."""
+"""The pause after a failed request for a block, for example during a change of the controller."""
 
 Given = Callable[[ProducerId | ProposalFailed], None]
 

@@ -3,8 +3,8 @@
 The machine decides (`core/raft`). Its writes go to `quorum_disk.py`; messages that promise durable state leave when the
 writes are synced.
 
-A leader writes a proposal to its log before the machine sees it. If the disk refuses it, nothing has happened yet, and
-only that proposal fails.
+A leader writes a proposal to its log before the machine sees it: if the disk refuses the write, only that proposal
+fails.
 """
 
 from collections import deque
@@ -122,11 +122,11 @@ class MetadataQuorum:
         """The number of voters up to which this replica promotes others while it leads."""
         self.host_of: HostOf = lambda node_id: None
         self.leaderless_since_ms: int | None = clock.wall_ms()
-        """Wall-clock time since which no leader is known; None while one is."""
+        """The wall-clock time since which no leader is known; None while a leader is known."""
         self._leading: Leadership | None = None
         self._active: Leadership | None = None
         self.on_committed: Callable[[tuple[LogEntry, ...]], None] = lambda entries: None
-        """Called with committed entries, in order, each exactly once."""
+        """Called with the committed entries, in order, each exactly once."""
         self.on_restored: Callable[[MetadataImage], None] = lambda image: None
         """Called with the image of a snapshot that replaces everything handed over before."""
         self.on_activity_changed: Callable[[], None] = lambda: None
@@ -168,7 +168,7 @@ class MetadataQuorum:
 
     @property
     def is_electing_itself(self) -> bool:
-        """True if this replica needs no other one to become active."""
+        """True if this replica can become active without any other."""
         return self.offline is None and (self.voters == (self.me,) or self._machine.leadership is not None)
 
     @property
@@ -184,7 +184,7 @@ class MetadataQuorum:
 
     @property
     def applied_offset(self) -> int:
-        """The offset up to which committed entries were handed over."""
+        """The offset up to which committed entries were passed on."""
         return self._machine.state.applied_index
 
     @property

@@ -57,7 +57,7 @@ class QuorumDisk:
         self._is_saving = False
         self._sync_in_flight = False
         self._is_waiting = False
-        """True after a write found no room; it is said once."""
+        """True after a write found no room, so that this is logged once."""
         self._is_stopped = False
         self.on_no_room: Callable[[], None] = lambda: None
         """Called when the metadata directory is full."""
@@ -177,7 +177,7 @@ class QuorumDisk:
             self._fail(str(error))
 
     def _work_failed(self, error: BaseException) -> None:
-        """Handle an error of anything but an append: a disk that failed is not used again, the rest is repeated."""
+        """Handle an error of work other than an append: stop using a failed disk, repeat what lacked resources."""
         if isinstance(error, OSError) and not is_transient(error):
             self._fail(f"the state of the metadata quorum could not be synced to disk; restart the broker: {error}")
         else:

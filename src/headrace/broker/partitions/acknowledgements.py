@@ -77,7 +77,7 @@ class AckWaits:
                 slot.connection.mark_dirty()
 
     def fail(self, error: ErrorCode) -> None:
-        """Answer everything that waits with the error: nothing more will be committed here."""
+        """Send the error to every request that waits: nothing more will be committed here."""
         waits, self._waits = self._waits, deque()
         for wait in waits:
             _refuse(wait, error)

@@ -15,7 +15,7 @@ ENOUGH_BYTES = 1 << 62
 
 
 class ReadBound(Enum):
-    """The offset below which a fetch reads, and whose moves wake it."""
+    """The offset below which a fetch reads; the fetch is woken when it moves."""
 
     HIGH_WATERMARK = 0
     LAST_STABLE_OFFSET = 1
@@ -83,7 +83,7 @@ class FetchWaiters:
         self.note_stability()
 
     def wake_all(self, partition: "Replica") -> None:
-        """Wake every waiter to read again and answer, after a change other than an append."""
+        """Wake every waiter to read again and respond, after a change other than an append."""
         self.note_stability()
         for waiter in (*self._waiters, *self._stable_waiters, *self.end_waiters):
             waiter.readable(partition, ENOUGH_BYTES)

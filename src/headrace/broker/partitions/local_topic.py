@@ -6,7 +6,7 @@ from headrace.model.ids import NO_EPOCH, TopicId
 
 
 class LocalTopic:
-    """The topic exists here for all of its partitions, so that clients of the others learn that they are elsewhere."""
+    """It counts all partitions of the topic, so that clients learn that the others are elsewhere."""
 
     __slots__ = ("deleted", "name", "partition_count", "replicas", "topic_id", "unopened")
 
@@ -27,7 +27,7 @@ class LocalTopic:
         return not replica.offline if replica is not None else index not in self.unopened
 
     def partition(self, index: int, leader_epoch: int = NO_EPOCH) -> Replica | ErrorCode:
-        """Return the replica if it serves, else the error that a client gets which knows of this leader epoch."""
+        """Return the replica if it serves; otherwise the error for a client that knows of this leader epoch."""
         replica = self.replicas.get(index)
         if replica is not None:
             return replica if replica.serves else replica.refusal_of(leader_epoch)

@@ -25,13 +25,13 @@ from headrace.ports.clock import Clock
 from headrace.ports.spawner import Lane, Spawner, raise_failures
 
 PARTITIONS_PER_TURN = 50
-"""Partitions that one change of metadata adds or deletes in one turn."""
+"""The most partitions that one change of metadata adds or deletes in one turn."""
 
 LEAVING_LOOK_MS = 10
-"""The pause between two checks whether helpers still work on a deleted partition of the same name."""
+"""The interval of checks whether helpers still work on a deleted partition of the same name."""
 
 REOPEN_INTERVAL_MS = 1_000
-"""The pause before a partition is opened again that found no disk space or no file descriptors."""
+"""The pause before another attempt to open a partition that found no disk space or no file descriptors."""
 
 
 class _Closed(NamedTuple):
@@ -77,7 +77,7 @@ class Opener:
         self._logger = logger
         self._held: dict[str, int] = {directory.path: 0 for directory in directories}
         self._found: dict[TopicPartition, list[LogDirectory]] = {}
-        """Directories with a folder of this name: two, if one was offline when the partition was created again."""
+        """The directories with a folder of this name; two if one was offline when the partition was created again."""
         self._closed: dict[tuple[bytes, int], _Closed] = {}
         self._retrying: set[tuple[bytes, int]] = set()
         self._tries_again = False
@@ -89,7 +89,7 @@ class Opener:
         self._turn = 0
         """Counts the turns in which slices of partitions continued."""
         self._waiting: deque[Callable[[], None]] = deque()
-        """Openings and the calls that wait for them, in order: one at a time, so that a folder has one user."""
+        """Openings, and the calls that wait for them, in order. One runs at a time, so that a folder has one user."""
 
     @property
     def closed_count(self) -> int:
@@ -97,7 +97,7 @@ class Opener:
         return len(self._closed)
 
     def given_up(self, local: LocalTopic) -> int:
-        """Return how many partitions of a topic could not be opened and are not tried again before the next start."""
+        """Return the number of partitions of a topic that could not be opened and stay closed until the next start."""
         closed = (self._closed.get((local.topic_id, index)) for index in local.unopened)
         return sum(each is not None and not each.passing for each in closed)
 
@@ -194,7 +194,7 @@ class Opener:
             self._open_later(local, indexes, homes)
 
     def when_ready(self, call: Callable[[], None]) -> None:
-        """Call back when every partition that is waiting to be opened can be used, or is known to be closed."""
+        """Call back when every partition that waits to be opened is open, or is known to stay closed."""
         self._waiting.append(call)
         self._go_on()
 
@@ -265,7 +265,7 @@ class Opener:
         raise_failures(failures)
 
     def in_slices(self, partitions: Iterator[None]) -> None:
-        """Run one step per partition, a bounded number in each turn, after everything that was asked for before."""
+        """Run one step per partition, a limited number per turn, after all earlier requests."""
 
         def begin() -> None:
             self._busy = True
@@ -276,7 +276,7 @@ class Opener:
     def in_background(
         self, operation: Callable[[], T], ended: Callable[[T | None, BaseException | None], None]
     ) -> None:
-        """Have a helper run an operation after everything that was asked for before; later calls wait for its end."""
+        """Have a helper run an operation after all earlier requests; later ones wait for its end."""
 
         def completed(result: T | None, error: BaseException | None) -> None:
             self._busy = False

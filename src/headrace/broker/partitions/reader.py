@@ -1,11 +1,11 @@
-"""The execution of one Fetch: read every partition of the request, and wait if there is too little.
+"""The execution of one Fetch: read every partition of the request, and wait if there are too few bytes.
 
 A fetch that finds fewer bytes than it asked for is parked on its partitions. An append tells each waiter how many bytes
 became readable, which is one addition. Only a fetch that has enough then reads again, and only the partitions that
 changed.
 
-A fetch of many partitions takes several turns. It becomes a waiter of a partition in the turn that reads the partition,
-so that appends count that happen there before the last partition is read.
+A fetch of many partitions takes several turns. It becomes a waiter of each partition in the turn that reads it, so that
+appends to that partition count while the others are read.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -124,7 +124,7 @@ def bytes_readable(partition: Replica, wanted: WantedRead, data: PartitionData, 
 
 
 class RunningFetch:
-    """Reads a slice of the partitions per turn, then answers, or parks until there are enough bytes."""
+    """Reads a slice of the partitions per turn, then responds, or parks until there are enough bytes."""
 
     __slots__ = (
         "_bytes_left",
@@ -255,7 +255,7 @@ class RunningFetch:
             self._finish()
 
     def _is_overtaken(self, place: int, partition: Replica) -> bool:
-        """Return whether a newer segment is readable than the one of this fetch, whose response then cannot grow."""
+        """Return whether a newer segment is readable than that of this fetch; the response cannot grow then."""
         role = partition.role
         below = role.last_stable_offset if self._isolation_level == READ_COMMITTED else role.high_watermark
         return self._wants[place].offset < partition.log.active.base_offset <= below
@@ -286,7 +286,7 @@ class RunningFetch:
             self._services.metrics.parked_fetches -= 1
 
     def _finish(self) -> None:
-        """Stop waiting: read the partitions that changed again, and answer."""
+        """Stop waiting: read the changed partitions again, and respond."""
         self._leave()
         if self._changed:
             self._read_changed(iter(self._changed))

@@ -1,7 +1,7 @@
 """The demands of a topic's configs on the records in a batch, and the batch in the form that the topic stores.
 
-A compacted topic takes only records with a key. `headrace.validate.records` has the records of a batch walked. A topic
-with a `compression.type` of its own stores every batch under that codec. The loop does this for batches that take
+A compacted topic takes only records with a key. `headrace.validate.records` says how thoroughly records are checked. A
+topic with a `compression.type` of its own stores every batch under that codec. The loop does this for batches that take
 little time. For the others a helper does it before the append (`broker.produce.record_hold`), and its results come with
 the request as `PreparedRecords`.
 """
@@ -66,7 +66,7 @@ class RecordRules:
         """The checks on its batches. Where `read_repeat` is compiled, it has walked the uncompressed ones already."""
         self.walk_free_bytes = walk_free_bytes(self.validation)
         self.checks_records = self.needs_keys or self.validation is not Validation.HEADER
-        """Whether `rejection` can find anything."""
+        """True if `rejection` can find anything."""
         self.takes_plain = (
             self.codec is None
             and not (config.log_append_time or config.cleanup_compact)
@@ -74,7 +74,7 @@ class RecordRules:
                 self.validation is Validation.HEADER or (self.validation is not Validation.ALL and has_request_helper())
             )
         )
-        """Whether batches are stored as they arrive once `read_repeat` has found them plain."""
+        """True if batches are stored as they arrive once `read_repeat` has found them plain."""
 
     def rejection(
         self, batch: memoryview, fields: HeaderFields, prepared: PreparedRecords | None

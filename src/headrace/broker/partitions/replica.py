@@ -155,7 +155,7 @@ class Replica:
     def resign(self, state: PartitionState) -> None:
         """End the leadership, or note another leader epoch of which this node is not the leader.
 
-        The batches of this turn are taken back. Every request that waits gets the error, as all later ones do.
+        The log takes back the batches of this turn. Every request that waits, and every later one, gets the error.
         """
         was_serving, role = self.serves, self.role
         self._take_role(
@@ -295,7 +295,7 @@ class Replica:
         return self._reject_for_now(fields, error) if error is ErrorCode.NOT_ENOUGH_REPLICAS else RejectedBatch(error)
 
     def _reject_for_now(self, fields: HeaderFields, error: ErrorCode) -> RejectedBatch:
-        """Reject a batch that the producer will send again: until then no later one of its sequence is accepted."""
+        """Reject a batch that the producer will send again; until then, reject the later batches of its sequence."""
         self.log.producers.note_refused_batch(fields)
         return RejectedBatch(error)
 
@@ -398,7 +398,7 @@ class Replica:
             self._waiters.log_end_moved(self)
 
     def _refuse_unwritten(self) -> None:
-        """Answer the batches that the log took back, because the disk was full, with an error; stay online."""
+        """Respond with an error to the batches that the log took back because the disk was full; stay online."""
         end_offset = self.log.end_offset
         for slot, needed, _, error_at, _ in self._unconfirmed:
             if needed > end_offset:
@@ -424,7 +424,7 @@ class Replica:
             self.high_watermark_raised()
 
     def take_offline(self, error: ErrorCode) -> None:
-        """Stop all writes and reads; answer the requests that wait with the error."""
+        """Stop all writes and reads; the requests that wait get the error."""
         self.offline = True
         self._stop_serving(error)
 
@@ -447,7 +447,7 @@ class Replica:
         self._waiters.remove(waiter)
 
     def wake_all(self) -> None:
-        """Wake every parked fetch to read again and answer, after a change other than an append."""
+        """Wake every parked fetch to read again and respond, after a change other than an append."""
         self._waiters.wake_all(self)
 
     def damage_found(self, damage: DamagedLog) -> None:
@@ -457,7 +457,7 @@ class Replica:
     def refusal_of(self, leader_epoch: int) -> ErrorCode:
         """Return the error that a client gets while this replica does not serve.
 
-        A client that knows of another leader epoch than this broker learns that first: one of the two is late.
+        If the client and this broker know different leader epochs, the error says which of the two is behind.
         """
         return self.refusal if self.offline else self.check_leader_epoch(leader_epoch) or self.refusal
 

@@ -44,7 +44,7 @@ class Validation(IntEnum):
 
 
 def validation_of(config_text: str | None) -> Validation:
-    """Return the level that a topic config asks for; without a value, the highest level that costs little here."""
+    """Return the level that a topic config asks for; without a value, the highest that is cheap here."""
     if config_text is not None:
         return Validation[config_text.upper()]
     return Validation.UNCOMPRESSED if has_request_helper() else Validation.HEADER

@@ -1,8 +1,8 @@
 """Syncs on demand, for callers that must not continue before a partition's log is on the disk up to an offset.
 
 All waits of a partition share its flushes. A flush starts at the end of a turn; a wait that begins while it is in
-flight is for the next one. A wait ends with success, or with failure when this broker no longer leads the
-partition or the time is over.
+flight is for the next one. A wait ends with success; or with failure, when this broker no longer leads the partition or
+the time is over.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from headrace.broker.timers import Timers
 
 SYNC_WAIT_MS_MAX = 30_000
 SYNC_WAITS_MAX = 100_000
-"""The limit of waits of one node. Above it a wait fails in the next turn."""
+"""The most waits of one node; further ones fail in the next turn."""
 
 Synced = Callable[[bool], None]
 

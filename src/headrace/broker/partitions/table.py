@@ -2,7 +2,8 @@
 
 A node opens the partitions of which it is a replica. Of every other partition it knows only that it exists.
 
-At the end of a turn every partition that was appended to writes once, and responses whose records are committed leave.
+At the end of a turn, every partition with staged batches writes once, and responses whose records are committed are
+sent.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -72,7 +73,7 @@ class PartitionTable:
         self._homes: dict[Replica, LogDirectory] = {}
         self._touched: list[Replica] = []
         self._recovered: set[Replica] = set()
-        """Partitions whose unclean tail is being flushed. A checkpoint after the last saves the next start a scan."""
+        """Partitions whose unchecked tail is being flushed. The checkpoint after it spares the next start a scan."""
         self._flushes = Flushes(spawner)
         self._flush_again: list[Replica] = []
         """Partitions that were synced in this turn and appended to since that sync began."""
@@ -100,7 +101,7 @@ class PartitionTable:
     # Finding
 
     def partition_of(self, topic: LocalTopic | None, index: int, leader_epoch: int = NO_EPOCH) -> Replica | ErrorCode:
-        """Return the partition, or the error that the client gets, which knows of this leader epoch."""
+        """Return the partition, or the error for a client that knows of this leader epoch."""
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.partition(index, leader_epoch)
 
     def home_of(self, partition: Replica) -> LogDirectory | None:
@@ -210,7 +211,7 @@ class PartitionTable:
     def _opened(
         self, local: LocalTopic, index: int, log: PartitionLog, directory: LogDirectory, config: TopicConfig
     ) -> None:
-        """Begin to use a log. Its role follows the metadata of now, not of the moment when its opening began."""
+        """Begin to use a log. Its role follows the current metadata, not that of the moment when its opening began."""
         state = self._image.topics_by_id[local.topic_id].partitions[index]
         high_watermark = directory.high_watermarks.get(log.topic_partition, log.start_offset)
         replica = Replica(
@@ -358,7 +359,7 @@ class PartitionTable:
             self.error(directory, partition.log.path, error)
 
     def error(self, directory: LogDirectory, path: str, error: BaseException) -> None:
-        """React to a failure by its cause: wait for disk space, retry, report damage, or take the directory offline."""
+        """Handle a failure by its cause: wait for disk space, retry, report damage, or take the directory offline."""
         if is_full(error):
             self.on_no_room(directory)
         elif is_transient(error):
@@ -403,7 +404,7 @@ class PartitionTable:
         self.submit_all(directory.uptime_work() for directory in self.directories)
 
     def checkpoint(self) -> None:
-        """Write the checkpoints of the directories where a recovery point, a start or a high watermark has moved."""
+        """Write the checkpoints of directories in which a recovery point, log start or high watermark has moved."""
         self.submit_all(
             directory.checkpoint_work(logs, high_watermarks, again=self.checkpoint)
             for directory, logs, high_watermarks in self._by_home()
@@ -421,7 +422,7 @@ class PartitionTable:
                 self._spawner.submit(*work)
 
     def close(self, *, unclean: LogDirectory | None = None) -> None:
-        """Write and sync everything, and mark every directory but `unclean` as cleanly closed, which saves the scan."""
+        """Write and sync everything, and mark every directory except `unclean` as cleanly closed."""
         for directory, logs, high_watermarks in self._by_home():
             try:
                 for log in logs:

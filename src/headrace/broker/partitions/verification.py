@@ -4,8 +4,8 @@ The transaction coordinator decides. The leader asks it before the first batch o
 transaction that the coordinator does not know would never get a marker (KIP-890). A marker that arrives while the
 coordinator is asked makes its response void: that may be about the transaction that the marker ended.
 
-The lowest sequence of the producer is kept as well. Its first batch may get a retriable error, and then the second must
-not be mistaken for the first.
+The lowest sequence of the producer is kept as well. If its first batch gets a retriable error, the second must not be
+mistaken for the first.
 """
 
 from headrace.log.partition_log import PartitionLog
@@ -37,11 +37,11 @@ class Verification:
         self.epoch = epoch
         self.lowest_sequence = sequence
         self.is_added = False
-        """Whether the leader adds the partition: each transaction then has an epoch of its own, from sequence 0."""
+        """True if the leader adds the partition: each transaction then has an epoch of its own, from sequence 0."""
         self.is_asked = False
-        """Whether the coordinator has not answered yet."""
+        """True until the coordinator has responded."""
         self.passed = False
-        """Whether the coordinator has agreed. It counts for the next append only."""
+        """True if the coordinator has agreed, which counts for the next append only."""
 
 
 class Verifications:

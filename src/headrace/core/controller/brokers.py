@@ -38,7 +38,8 @@ def register_broker(
 ) -> Decision[BrokerRegistration]:
     """Register a process as a broker, fenced; `session_is_live` tells whether the registered one still has a session.
 
-    What the former process of this node led loses its leader, which separates the runs of the two in the logs.
+    The partitions that the former process of this node led lose their leader, so that the logs show where the new
+    process begins.
     """
     registered = image.brokers.get(new.node_id)
     try:
@@ -83,7 +84,7 @@ def fence_broker(image: MetadataImage, node_id: NodeId, broker_epoch: int) -> De
 
 
 def unregister_broker(image: MetadataImage, node_id: NodeId) -> Decision[BrokerResult]:
-    """Remove a broker that is gone for good; its partitions wait without a leader for it to return."""
+    """Remove a broker for good; its partitions stay without a leader until it registers again."""
     broker = image.brokers.get(node_id)
     if broker is None:
         message = f"broker {node_id} is not registered: `headrace cluster brokers` lists the registered ones"
@@ -166,11 +167,11 @@ def _check_endpoints(new: NewBroker) -> None:
 
 
 def _replaces(new: NewBroker, registered: BrokerImage) -> bool:
-    """Tell whether the registered process cannot be another one that runs.
+    """Return whether the registered process is this one or is known to be dead.
 
-    The same incarnation is the same process. A new process with the same directory holds the lock of that directory, so
-    that the former one is dead; so is one of an earlier release, which did not register its directory. A process that
-    was registered before and lost its registration to another one has no such proof: two processes on copies of one
+    The same incarnation is the same process. A process that registers with the same directory holds the lock of that
+    directory, so the former process is dead. A process of an earlier release registered no directory and counts as dead
+    too. A process that has lost its registration to another one has no such proof: two processes on copies of one
     directory would take the node id from each other for ever.
     """
     if new.incarnation == registered.incarnation:

@@ -86,7 +86,7 @@ class BrokerImage(NamedTuple):
 
     @property
     def takes_partitions(self) -> bool:
-        """Tell whether new partitions may be placed on this broker."""
+        """Return whether new partitions may be placed on this broker."""
         return not self.fenced and not self.in_controlled_shutdown
 
 
@@ -121,7 +121,7 @@ class MetadataImage:
         """The number of partitions by the first of their replicas."""
         self.version = 0
         """The offset of the metadata log up to which the image is applied. The owner of the image sets it: not every
-        entry of the log is a record. While it does not change, neither does anything else here.
+        entry of the log is a record. While it stays the same, the whole image does.
         """
         self._tables = Tables()
         self._owner: object = object()
@@ -176,7 +176,7 @@ class MetadataImage:
         return self._indexed(self._leader_index, node_id, lambda states: states.led_by(node_id))
 
     def leaderless_partitions_on(self, node_id: NodeId) -> Iterator[tuple[TopicImage, TopicPartition]]:
-        """Iterate over the partitions without a leader that this broker has in sync, topic by topic."""
+        """Iterate over the partitions without a leader in whose in-sync set this broker is, topic by topic."""
         return self._indexed(self._leaderless_index, node_id, lambda states: states.leaderless_on(node_id))
 
     def _indexed(
@@ -376,7 +376,7 @@ class MetadataImage:
             setattr(self, name, getattr(other, name))
 
     def copy(self) -> "MetadataImage":
-        """Return a separate image with the same contents; the two share what neither changes."""
+        """Return a separate image with the same contents; the two share every topic that neither has changed."""
         twin = MetadataImage()
         self._owner = object()  # from now on neither of the two owns the topics that exist
         twin.topics = self.topics.copy()

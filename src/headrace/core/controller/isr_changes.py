@@ -2,7 +2,7 @@
 
 A change counts only for the state on which its leader decided: it names the leader epoch and the partition epoch. It
 also names the broker epoch of every member, so that a replica that restarted since its last fetch, perhaps without the
-records that it had, does not become in sync by what its former process had fetched (KIP-903).
+records that it had, does not become in sync because of what its former process had fetched (KIP-903).
 """
 
 from headrace.core.controller.commands import (
@@ -22,7 +22,7 @@ from headrace.model.ids import NodeId, TopicId
 
 
 def alter_isrs(image: MetadataImage, alteration: IsrAlteration) -> Decision[IsrResults]:
-    """Change the in-sync sets of partitions, each for itself: a refused one does not hinder the others."""
+    """Change the in-sync sets of partitions independently: a refused change does not stop the others."""
     leader = image.brokers.get(alteration.node_id)
     if leader is None or leader.broker_epoch != alteration.broker_epoch:
         message = f"broker {alteration.node_id} is not registered with epoch {alteration.broker_epoch}"

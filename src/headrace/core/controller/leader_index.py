@@ -1,7 +1,9 @@
-"""Topics by the brokers that may lead one of their partitions, so that a lost broker is decided on without a scan.
+"""Topics by the brokers that may lead one of their partitions: the partitions of a lost broker are found without a scan
+of all topics.
 
 A topic is added when a broker becomes a leader in it, and stays until the next lookup finds that the broker leads
-nothing there any more. A second index of this kind has the partitions that wait for a broker to lead them.
+nothing there any more. A second index of this kind holds the topics with partitions that wait for a broker to lead
+them.
 """
 
 from array import array

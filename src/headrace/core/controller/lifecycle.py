@@ -13,10 +13,10 @@ from headrace.core.controller.commands import BrokerRegistration, BrokerState
 from headrace.model.errors import ErrorCode
 
 RETRY_MS = 100
-"""Wait before a request is sent again that failed, for example because no controller is active."""
+"""The pause before a failed request is sent again, for example because no controller is active."""
 
 CATCH_UP_MS = 50
-"""Wait between the heartbeats of a broker that waits to be unfenced."""
+"""The interval between the heartbeats of a broker that waits to be unfenced."""
 
 NO_BROKER_EPOCH = -1
 
@@ -60,7 +60,7 @@ TRANSITIONS: Mapping[tuple[LifecycleState, LifecycleEvent], LifecycleState] = {
     (_S.CONTROLLED_SHUTDOWN, _E.STALE): _S.STOPPED,
     (_S.CONTROLLED_SHUTDOWN, _E.RELEASED): _S.STOPPED,
 }
-"""An event that has no row for a state is ignored in it."""
+"""A state ignores the events for which it has no row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ class Lifecycle:
     # Responses of the controller
 
     def unanswered(self) -> tuple[Effect, ...]:
-        """Go on after a request that got no response, or one that only the active controller can give."""
+        """Retry after a request that got no response, or that reached a node that is not the active controller."""
         return () if self.is_over else (Wait(delay_ms=RETRY_MS),)
 
     def registered(self, registration: BrokerRegistration, now_ms: float) -> tuple[Effect, ...]:
@@ -190,7 +190,7 @@ class Lifecycle:
         return (CatchUp(broker_epoch=self.broker_epoch), Wait(delay_ms=self._heartbeat_interval_ms))
 
     def _duplicate(self, message: str, now_ms: float) -> tuple[Effect, ...]:
-        """Wait for the session of the other process to end; give up if it lives on, or took this one's place."""
+        """Wait for the session of the other process to end; give up after a while, or if it has replaced this one."""
         warning: tuple[Effect, ...] = ()
         if self._duplicate_since_ms is None:
             self._duplicate_since_ms = now_ms

@@ -127,14 +127,14 @@ class PartitionStates(Sequence[PartitionState]):
         return [index for index, number in enumerate(replicas) if number in holding] if holding else []
 
     def leaderless_on(self, node_id: NodeId) -> list[int]:
-        """Return the partitions without a leader that this broker has in sync, in order."""
+        """Return the partitions without a leader in whose in-sync set this broker is, in order."""
         in_sync = self._rows[_ISR::ROW_FIELDS]
         nodes = self._tables.nodes.tuples
         holding = {number for number in dict.fromkeys(in_sync) if node_id in nodes[number]}
         return [index for index in self.led_by(NO_NODE) if in_sync[index] in holding] if holding else []
 
     def leaderless_nodes(self, first: int) -> Iterator[NodeId]:
-        """Iterate over the brokers that have a partition from `first` on in sync which has no leader."""
+        """Iterate over the in-sync brokers of the partitions without a leader, from `first` on."""
         leaders = self._rows[first * ROW_FIELDS + _LEADER :: ROW_FIELDS]
         in_sync = self._rows[first * ROW_FIELDS + _ISR :: ROW_FIELDS]
         numbers = dict.fromkeys(number for leader, number in zip(leaders, in_sync, strict=True) if leader == NO_NODE)
@@ -218,7 +218,7 @@ class PartitionStates(Sequence[PartitionState]):
         yield TopicPartitionsRecord(topic_id, first, node_lists, directory_lists, rows.tobytes())
 
     def load(self, record: TopicPartitionsRecord) -> int:
-        """Append the partitions of a snapshot record, and return how many they are."""
+        """Append the partitions of a snapshot record, and return their number."""
         if record.first != len(self) or not record.rows or len(record.rows) % _ROW_BYTES:
             raise RecordError(
                 f"{len(record.rows)} bytes of partitions from number {record.first} on follow {len(self)} partitions"

@@ -1,9 +1,9 @@
 """Place the replicas of new partitions: evenly over hosts, then racks, then brokers.
 
-Each partition's preferred leader is on the host that has the fewest preferred leaders of the topic; of those, the one
-that has the fewest of all topics, so that successive topics continue where the earlier ones ended. Hosts that are equal
-alternate between racks. The same rules choose the broker of the host. Further replicas avoid hosts that already have
-one, then racks.
+The preferred leader of a partition is placed on the host with the fewest preferred leaders of the topic. Among equal
+hosts it is the one with the fewest of all topics, so that successive topics continue where the earlier ones ended;
+hosts that are still equal alternate between racks. The same rules choose the broker within the host. Further replicas
+avoid hosts that already have one, then racks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,11 +16,11 @@ from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 
 REPLICATION_FACTOR_MAX = 1
-"""Replicas of a partition in this release, which does not copy records between brokers."""
+"""The replicas of a partition in this release, which does not copy records between brokers."""
 
 
 class _Place(NamedTuple):
-    """A host or broker in the order in which it gets the next partition."""
+    """The rank of a host or broker; the lowest gets the next partition."""
 
     of_topic: int
     of_all: int
@@ -32,7 +32,7 @@ class _Place(NamedTuple):
 
 
 class Placement:
-    """Places partitions on the brokers of one image, counting what it has placed."""
+    """Places partitions on the brokers of one image, and counts what it has placed."""
 
     def __init__(self, brokers: Iterable[BrokerImage], preferred_leaders: Mapping[NodeId, int]) -> None:
         available = sorted((broker for broker in brokers if broker.takes_partitions), key=lambda broker: broker.node_id)
@@ -82,7 +82,7 @@ class Placement:
         return leaders
 
     def _replicas(self, number: int, leader: BrokerImage, count: int) -> tuple[NodeId, ...]:
-        """Return the leader and the next brokers that share no host with it, nor a rack if possible."""
+        """Return the leader and the next brokers, which share no host with it and, if possible, no rack."""
         if count == 1:
             return (leader.node_id,)
         chosen = [leader]

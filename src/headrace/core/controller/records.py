@@ -1,8 +1,8 @@
 """The records of the metadata log and their encoding.
 
-Type numbers are those of Kafka's metadata records where it has the record. On disk a record is a type, a version and
-the fields as a MessagePack array; a new version appends fields with defaults. The cluster's `metadata.version`
-determines which version is written, so that an older node can still read everything during an upgrade.
+Records that Kafka has too carry Kafka's type numbers. On disk a record is a type, a version and the fields as a
+MessagePack array; a new version appends fields with defaults. The cluster's `metadata.version` determines which version
+is written, so that an older node can still read everything during an upgrade.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ GROUP_VERSION = "group.version"
 GROUP_VERSION_LATEST = 1
 
 TRANSACTION_VERSION = "transaction.version"
-"""The feature for transactions whose epoch is bumped by every end (KIP-890)."""
+"""The feature for transactions in which every end bumps the producer epoch (KIP-890)."""
 
 TRANSACTION_VERSION_LATEST = 2
 
@@ -113,7 +113,7 @@ class TopicPartitionsRecord(_Fields, frozen=True):
 class PartitionChangeRecord(_Fields, frozen=True):
     """None leaves a field unchanged. Every change increments the partition epoch, a new leader the leader epoch.
 
-    The leader NO_NODE takes the leadership away: that, too, increments the leader epoch.
+    The leader NO_NODE leaves the partition without a leader, which increments the leader epoch too.
     """
 
     topic_id: _TopicId
@@ -140,7 +140,7 @@ class ConfigRecord(_Fields, frozen=True):
 class ProducerIdsRecord(_Fields, frozen=True):
     node_id: NodeId
     next_producer_id: _Count
-    """The first id that no block has covered yet."""
+    """The first id above all allocated blocks."""
 
 
 class RegisterBrokerRecord(_Fields, frozen=True):

@@ -1,4 +1,4 @@
-"""Sessions of brokers on the active controller: which of them are alive, by the time between their heartbeats. No I/O.
+"""Sessions of brokers on the active controller: a broker is alive while its heartbeats arrive in time. No I/O.
 
 A session belongs to a broker epoch. It ends when no heartbeat arrives for the session timeout, or at once when there is
 evidence that the process is gone. Time counts only while the controller runs: a controller that was paused finds the
@@ -39,17 +39,17 @@ class BrokerSessions:
             del self._deadlines[session.node_id]
 
     def clear(self) -> None:
-        """Forget every session, as a controller does that is not active any more."""
+        """Forget every session, because this controller is not active any more."""
         self._deadlines.clear()
         self._checked_ms = None
 
     def has(self, session: BrokerSession) -> bool:
-        """Tell whether this epoch has a session; a session of another epoch does not count."""
+        """Return whether this epoch has a session; a session of another epoch does not count."""
         epoch, _ = self._deadlines.get(session.node_id, (None, 0.0))
         return epoch == session.broker_epoch
 
     def is_live(self, node_id: NodeId) -> bool:
-        """Tell whether any process with this node id has a session."""
+        """Return whether any process with this node id has a session."""
         return node_id in self._deadlines
 
     def expired(self, now_ms: float) -> list[BrokerSession]:

@@ -1,4 +1,4 @@
-"""Settings of the operator that the controller needs."""
+"""The operator's settings that the controller needs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
