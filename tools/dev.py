@@ -184,7 +184,7 @@ def lock(arguments: Sequence[str]) -> int:
     """Pin the newest allowed packages again (needs uv)."""
     if shutil.which("uv") is None:
         raise ChoreError("make lock needs uv: pip install uv")
-    for name in ("core", "spark", "dev", "fuzz", "docs"):
+    for name in ("core", "spark", "manager", "dev", "fuzz", "docs"):
         target = f"requirements/{name}"
         must(*COMPILE, f"{target}.in", "-o", f"{target}.txt", *arguments, failing=f"{target}.txt was not written")
     return 0

@@ -28,6 +28,7 @@ from headrace.core.peers.handshake import HandshakeState
 from headrace.core.raft.roles import TRANSITIONS, Role
 from headrace.core.transactions import settings
 from headrace.core.transactions.states import PRECEDING, TransactionState
+from headrace.manager import limits as manager_limits
 from headrace.model import limits
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable, ConfigType
 from headrace.model.configs.definition import INT64_MAX, render_value
@@ -52,6 +53,7 @@ LIMITS: dict[str, tuple[tuple[ModuleType, tuple[str, ...]], ...]] = {
         (describe_groups, ("DESCRIBE_GROUPS_MAX",)),
         (offset_fetch, ("OFFSET_FETCH_GROUPS_MAX",)),
     ),
+    "The manager": ((manager_limits, ()),),
 }
 """The sections of the limits page: modules, and which of their constants; an empty tuple means all of them."""
 NOTE = "<!-- Written by `make docs` from the tables in the code. Change those, not this page. -->"

@@ -21,7 +21,7 @@ def bare_name(requirement: str) -> str:
     return match[0].lower()
 
 
-@pytest.mark.parametrize("name", ["core", "spark", "dev", "docs"])
+@pytest.mark.parametrize("name", ["core", "spark", "manager", "dev", "docs"])
 def test_every_pin_has_a_hash_and_no_registry_is_named(name: str) -> None:
     text = (ROOT / "requirements" / f"{name}.txt").read_text()
     assert "://" not in text
@@ -38,3 +38,4 @@ def test_core_pins_every_dependency_of_the_package() -> None:
 
 def test_each_environment_holds_the_smaller_one_at_the_same_versions() -> None:
     assert pins("core").items() <= pins("spark").items() <= pins("dev").items()
+    assert pins("core").items() <= pins("manager").items() <= pins("dev").items()

@@ -11,10 +11,8 @@ from headrace.cli.options import bootstrap_option, json_option
 from headrace.operations.amounts import count_text, size_text
 
 if TYPE_CHECKING:
-    from headrace.client import Admin, Broker, LogDirDescription, QuorumDescription
+    from headrace.operations.broker_usage import BrokerUsage
 
-UNKNOWN = -1
-"""The size of a broker that does not answer."""
 _HEALTH_COLOURS = {"green": "green", "yellow": "yellow", "red": "red"}
 
 
@@ -34,13 +32,10 @@ def status(ctx: click.Context, bootstrap: str, as_json: bool) -> None:
     controller, or partitions have no leader; the command then exits with 1.
     """
     from headrace.client import Admin
-    from headrace.operations.cluster_health import Health, assess
+    from headrace.operations.cluster_health import Health, cluster_status
 
     with Admin(bootstrap) as admin:
-        cluster = admin.cluster(include_fenced=True)
-        quorum, why = _quorum_or_reason(admin)
-        topics = admin.topics()
-    found = assess(cluster, quorum, topics, why=why)
+        cluster, quorum, topics, found = cluster_status(admin)
     if as_json:
         print_json(
             {
@@ -51,7 +46,7 @@ def status(ctx: click.Context, bootstrap: str, as_json: bool) -> None:
                 "brokers": [broker.node_id for broker in cluster.brokers],
                 "fenced_brokers": found.fenced_brokers,
                 "voters": None if quorum is None else [voter.node_id for voter in quorum.voters],
-                "topics": len(topics),
+                "topics": topics,
                 "partitions": found.partitions,
                 "partitions_without_leader": found.partitions_without_leader,
             }
@@ -60,7 +55,7 @@ def status(ctx: click.Context, bootstrap: str, as_json: bool) -> None:
         counts = [
             count_text(len(cluster.brokers), "broker"),
             "no controller" if quorum is None else f"controller {quorum.leader} of {len(quorum.voters)}",
-            count_text(len(topics), "topic"),
+            count_text(topics, "topic"),
             count_text(found.partitions, "partition"),
         ]
         colour = click.style(found.health, fg=_HEALTH_COLOURS[found.health], bold=True)
@@ -69,87 +64,60 @@ def status(ctx: click.Context, bootstrap: str, as_json: bool) -> None:
         ctx.exit(EXIT_FAILED)
 
 
-def _quorum_or_reason(admin: "Admin") -> "tuple[QuorumDescription | None, str]":
-    from headrace.client.errors import ClientError
-
-    try:
-        return admin.quorum(), ""
-    except ClientError as error:
-        return None, str(error)
-
-
 @command.command("brokers")
 @bootstrap_option
 @json_option
 def brokers(bootstrap: str, as_json: bool) -> None:
     """Show the brokers of the cluster with their partitions and disk usage."""
     from headrace.client import Admin
-    from headrace.model.ids import NO_NODE
+    from headrace.operations.broker_usage import cluster_usage
 
     with Admin(bootstrap) as admin:
-        cluster = admin.cluster(include_fenced=True)
-        topics = admin.topics()
-        folders = {broker.node_id: _log_dirs(admin, broker) for broker in cluster.brokers}
-    partitions = [partition for topic in topics for partition in topic.partitions]
-    leaders = {broker.node_id: sum(p.leader == broker.node_id for p in partitions) for broker in cluster.brokers}
-    sizes = {
-        node_id: sum(replica.size_bytes for folder in found for replica in folder.replicas) if found else UNKNOWN
-        for node_id, found in folders.items()
-    }
-    offline = sum(partition.leader == NO_NODE for partition in partitions)
+        usage = cluster_usage(admin)
     if as_json:
         print_json(
             {
-                "cluster_id": cluster.cluster_id,
-                "topics": len(topics),
-                "partitions": len(partitions),
-                "partitions_without_leader": offline,
-                "brokers": [
-                    {
-                        **broker._asdict(),
-                        "leads": leaders[broker.node_id],
-                        "size_bytes": sizes[broker.node_id],
-                        "log_dirs": [
-                            {"path": folder.path, "error": folder.error.name, "usable_bytes": folder.usable_bytes}
-                            for folder in folders[broker.node_id]
-                        ],
-                    }
-                    for broker in cluster.brokers
-                ],
+                "cluster_id": usage.cluster_id,
+                "topics": usage.topics,
+                "partitions": usage.partitions,
+                "partitions_without_leader": usage.partitions_without_leader,
+                "brokers": [_broker_json(each) for each in usage.brokers],
             }
         )
         return
     click.echo(
-        f"cluster {clean(cluster.cluster_id or 'without id')}  {count_text(len(cluster.brokers), 'broker')}  "
-        f"{count_text(len(topics), 'topic')}  {count_text(len(partitions), 'partition')}"
-        + (f"  {offline} without a leader" if offline else "")
+        f"cluster {clean(usage.cluster_id or 'without id')}  {count_text(len(usage.brokers), 'broker')}  "
+        f"{count_text(usage.topics, 'topic')}  {count_text(usage.partitions, 'partition')}"
+        + (f"  {usage.partitions_without_leader} without a leader" if usage.partitions_without_leader else "")
     )
     print_table(
         ("broker", "address", "rack", "state", "leads", "size"),
         (
             (
-                broker.node_id,
-                f"{broker.host}:{broker.port}",
-                broker.rack or "",
-                "fenced" if broker.is_fenced else "running",
-                leaders[broker.node_id],
-                size_text(sizes[broker.node_id]),
+                each.broker.node_id,
+                f"{each.broker.host}:{each.broker.port}",
+                each.broker.rack or "",
+                "fenced" if each.broker.is_fenced else "running",
+                each.leads,
+                size_text(each.size_bytes),
             )
-            for broker in cluster.brokers
+            for each in usage.brokers
         ),
         right=("broker", "leads", "size"),
         styles={"state": lambda cell: "yellow" if cell == "fenced" else ""},
     )
 
 
-def _log_dirs(admin: "Admin", broker: "Broker") -> "tuple[LogDirDescription, ...]":
-    """Return the log directories of a broker; none if it does not answer."""
-    from headrace.client.errors import ClientError
-
-    try:
-        return () if broker.is_fenced else admin.log_dirs([broker.node_id])
-    except ClientError:
-        return ()
+def _broker_json(usage: "BrokerUsage") -> dict[str, object]:
+    return {
+        **usage.broker._asdict(),
+        "leads": usage.leads,
+        "size_bytes": usage.size_bytes,
+        "log_dirs": [
+            {"path": folder.path, "error": folder.error.name, "usable_bytes": folder.usable_bytes}
+            for folder in usage.log_dirs
+        ],
+    }
 
 
 @command.command("quorum")

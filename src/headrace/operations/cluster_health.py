@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from headrace.client import Admin
+from headrace.client.errors import ClientError
 from headrace.client.types import ClusterDescription, QuorumDescription, TopicDescription
 from headrace.model.ids import NO_NODE
 from headrace.operations.amounts import count_text
@@ -34,6 +36,27 @@ class ClusterHealth:
     fenced_brokers: tuple[int, ...]
     partitions: int
     partitions_without_leader: int
+
+
+class ClusterStatus(NamedTuple):
+    cluster: ClusterDescription
+    quorum: QuorumDescription | None
+    """None if it could not be described."""
+    topics: int
+    health: ClusterHealth
+
+
+def cluster_status(admin: Admin) -> ClusterStatus:
+    """Describe the cluster and assess its health."""
+    cluster = admin.cluster(include_fenced=True)
+    why = ""
+    quorum: QuorumDescription | None = None
+    try:
+        quorum = admin.quorum()
+    except ClientError as error:
+        why = str(error)
+    topics = admin.topics()
+    return ClusterStatus(cluster, quorum, len(topics), assess(cluster, quorum, topics, why=why))
 
 
 def assess(

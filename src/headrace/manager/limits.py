@@ -1,0 +1,70 @@
+"""Limits of the manager's HTTP API that no option sets. Units last."""
+
+REQUEST_BODY_BYTES_MAX = 8 << 20
+"""Bytes of the body of one request; a larger body is refused with 413."""
+
+DISCARDED_BODY_BYTES_MAX = 32 << 20
+"""Bytes of the body of a refused request that are read and discarded, so that the client gets the response."""
+
+DISCARD_SECONDS_MAX = 5
+"""Time for that; afterwards the connection is closed."""
+
+BODY_SECONDS_MAX = 30
+"""Time in which the body of a request must arrive; a slower client gets 408."""
+
+REQUESTS_AT_ONCE_MAX = 2_500
+"""Requests and open streams of one manager at the same time; more are refused with 503."""
+
+ADMIN_CALLS_AT_ONCE_MAX = 8
+"""Calls to the cluster about topics, groups and the like that one manager makes at the same time; others wait."""
+
+ADMIN_CALLS_WAITING_MAX = 200
+"""Requests that wait for such a call; more are refused with 503."""
+
+ADMIN_TIMEOUT_MS = 10_000
+"""Time limit of one call to the cluster."""
+
+PAGE_ITEMS_MAX = 10_000
+"""Items of one page of a list."""
+
+RECORDS_PER_REQUEST_MAX = 10_000
+"""Records that one request produces or gets."""
+
+PRODUCE_TIMEOUT_MS = 30_000
+"""Time in which produced records must be stored; the response then says which records were not."""
+
+READERS_MAX = 64
+"""Requests that read records at the same time; others wait, at most READER_WAIT_SECONDS_MAX."""
+
+READER_WAIT_SECONDS_MAX = 5
+"""Time that a request waits for its turn to read; then it is refused with 503."""
+
+READ_WAIT_MS_MAX = 30_000
+"""The longest `wait_ms` of a request that reads records."""
+
+READ_FETCH_BYTES_MAX = 4 << 20
+"""Bytes that one reader fetches at a time."""
+
+READ_RESPONSE_BYTES_MAX = 16 << 20
+"""Bytes of keys, values and headers in one response; the request then ends with fewer records than `max`."""
+
+READ_SLICE_RECORDS = 200
+"""Records that are filtered and encoded before other requests get their turn."""
+
+FILTERED_RECORDS_MAX = 100_000
+"""Records that a request with a filter looks at; the response then says where to go on."""
+
+FILTERED_SECONDS_MAX = 5
+"""Time that a request with a filter searches, beyond its `wait_ms`."""
+
+FILTER_LENGTH_MAX = 2_000
+"""Characters of a filter."""
+
+FILTER_TERMS_MAX = 200
+"""Names, constants and operators of a filter."""
+
+FILTER_DEPTH_MAX = 32
+"""Depth of parentheses and `not` in a filter."""
+
+FILTERED_VALUE_BYTES_MAX = 1 << 20
+"""Bytes of a key or value that a filter reads as JSON; the fields of a longer one count as missing."""

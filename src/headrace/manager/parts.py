@@ -1,0 +1,30 @@
+"""The parts of a running manager that its routes share."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, cast
+
+from fastapi import Depends, Request
+
+from headrace.manager.cluster_calls import ClusterCalls
+from headrace.manager.metrics import ManagerMetrics
+from headrace.manager.settings import ManagerSettings
+
+if TYPE_CHECKING:
+    from headrace.manager.readers import Readers
+    from headrace.manager.writers import Writers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagerParts:
+    settings: ManagerSettings
+    metrics: ManagerMetrics
+    cluster: ClusterCalls
+    writers: "Writers"
+    readers: "Readers"
+
+
+def parts_of(request: Request) -> ManagerParts:
+    return cast(ManagerParts, request.app.state.parts)
+
+
+Parts = Annotated[ManagerParts, Depends(parts_of)]

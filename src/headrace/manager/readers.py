@@ -1,0 +1,59 @@
+"""Consumers of the manager: one for each request that reads, without a group."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from headrace.client.aio.consumer import Consumer
+from headrace.client.errors import ClientError
+from headrace.manager.limits import READ_FETCH_BYTES_MAX, READER_WAIT_SECONDS_MAX, READERS_MAX
+from headrace.manager.problems import ApiProblem
+
+REQUEST_TIMEOUT_MS = 10_000
+
+
+class Readers:
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._places = asyncio.Semaphore(READERS_MAX)
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncIterator[Consumer[bytes | None]]:
+        """Lend a consumer that reads nothing yet.
+
+        It is not used again: a fetch of the previous request, which the broker still holds, would delay the next one.
+        """
+        try:
+            async with asyncio.timeout(READER_WAIT_SECONDS_MAX):
+                await self._places.acquire()
+        except TimeoutError:
+            raise ApiProblem(503, f"{READERS_MAX} requests read records already: try again in a moment") from None
+        try:
+            consumer = self._created()
+            try:
+                yield consumer
+            finally:
+                await _close(consumer)
+        finally:
+            self._places.release()
+
+    def _created(self) -> Consumer[bytes | None]:
+        return Consumer(
+            bootstrap_servers=self._bootstrap,
+            client_id="headrace-manager",
+            auto_offset_reset="none",
+            unknown_topics="raise",
+            allow_auto_create_topics=False,
+            isolation_level="read_committed",
+            fetch_max_bytes=READ_FETCH_BYTES_MAX,
+            max_partition_fetch_bytes=READ_FETCH_BYTES_MAX // 4,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            enable_auto_commit=False,
+        )
+
+
+async def _close(consumer: Consumer[bytes | None]) -> None:
+    try:
+        await consumer.close()
+    except ClientError:
+        pass  # It is not used again, and the broker forgets it with its connection.

@@ -1,0 +1,89 @@
+"""The process of a manager: Uvicorn with the application, and the line that says where it listens."""
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from headrace.manager.app import create_app
+from headrace.manager.settings import ManagerSettings
+from headrace.model.configs.listeners import address_text
+from headrace.operations.errors import OperationError
+
+BACKLOG = 2_048
+SHUTDOWN_SECONDS_MAX = 5
+IDLE_SECONDS_MAX = 60
+"""Time that a connection without requests stays open."""
+
+
+class _Server(uvicorn.Server):
+    """Announces its address when it accepts connections."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop in order by SIGINT and SIGTERM, as a success; the second signal ends open requests."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
+
+
+def run(settings: ManagerSettings) -> None:
+    """Serve until a signal stops it."""
+    listener = listen(settings.host, settings.port)
+    host, port = listener.getsockname()[:2]
+    config = uvicorn.Config(
+        create_app(settings),
+        http="httptools",
+        ws="none",
+        loop="asyncio",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=IDLE_SECONDS_MAX,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS_MAX,
+        root_path=settings.root_path,
+    )
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s")
+    for noisy in ("uvicorn", "uvicorn.error", "headrace.client"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    with listener:
+        asyncio.run(_Server(config, lambda: announce(host, port)).serve([listener]))
+
+
+def announce(host: str, port: int) -> None:
+    print(f"headrace manager on http://{address_text(host, port)}", flush=True)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise OperationError(
+            f"the manager cannot listen on {address_text(host, port)}: {error.strerror}; choose another address "
+            "with --listen"
+        ) from None
+    return listener

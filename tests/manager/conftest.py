@@ -1,0 +1,26 @@
+"""One broker and one manager for the tests of a module, and a topic for each test."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from headrace.testing import EmbeddedBroker
+from tests.manager.manager_process import ManagerProcess
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(config={"auto.create.topics.enable": "false"}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def manager(broker: EmbeddedBroker) -> Iterator[ManagerProcess]:
+    with ManagerProcess(broker.bootstrap_servers) as running:
+        yield running
+
+
+@pytest.fixture
+def topic(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
+    """A topic of this test alone, with three partitions."""
+    return broker.create_topic(broker.unused_topic_name(request.node.name), partitions=3)

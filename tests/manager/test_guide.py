@@ -1,0 +1,42 @@
+"""The snippets of the guide, run as they are printed, but at the address of the test's manager."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.manager.manager_process import ManagerProcess
+
+pytestmark = pytest.mark.process
+
+GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "manager.md").read_text()
+RUN_S_MAX = 120
+
+
+def snippets(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
+
+
+def run(manager: ManagerProcess, command: list[str], text: str) -> str:
+    here = text.replace("http://127.0.0.1:8092", manager.url)
+    ran = subprocess.run([*command, here], capture_output=True, text=True, timeout=RUN_S_MAX)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_the_commands_with_curl_run(manager: ManagerProcess) -> None:
+    (commands,) = snippets("sh")
+    printed = run(manager, ["sh", "-ec"], commands.replace("\ncurl", "\necho; curl"))
+    created, produced, read, cluster = printed.splitlines()
+    assert '"name":"orders"' in created
+    assert '"offset":' in produced
+    assert '"amount": 120' in read
+    assert '"amount": 7' not in read
+    assert '"health":"green"' in cluster
+
+
+def test_the_program_in_python_runs(manager: ManagerProcess) -> None:
+    (program,) = snippets("py")
+    assert run(manager, [sys.executable, "-c"], program) == "45\n"
