@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from headrace.broker.access import OpenAccess
 from headrace.broker.cluster.broker_lifecycle import BrokerLifecycle
 from headrace.broker.cluster.controller_host import ControllerHost
+from headrace.broker.cluster.linearizable_reads import LinearizableReads
 from headrace.broker.cluster.membership import Membership
 from headrace.broker.cluster.producer_id_blocks import ProducerIdBlocks
 from headrace.broker.cluster.producer_ids import ProducerIds
@@ -108,6 +109,7 @@ class Broker:
         self.access = OpenAccess()
         self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
         self.topic_metadata = TopicMetadata(partitions, self, self.node_id)
+        self.linearizable_reads = LinearizableReads(controller, node_id=self.node_id, peers=self.peers, timers=timers)
         self.producer_ids = ProducerIds(ProducerIdBlocks(controller, self.peers), self.node_id, timers)
         replays = ReplayQueue(files=files, spawner=ports.spawner, timers=timers)
         runtime = Runtime(ports.clock, timers, logger, replays)

@@ -89,6 +89,7 @@ class ApiKey(IntEnum):
     AUTHENTICATE_PEER = 32_020
     RAFT_MESSAGES = 32_021
     REPORT_BROKER_GONE = 32_025
+    READ_INDEX = 32_027
     FORWARD_REQUEST = 32_022
     JOIN_CLUSTER = 32_024
 
@@ -177,6 +178,7 @@ APIS: dict[int, Api] = {
     ApiKey.AUTHENTICATE_PEER: Api("authenticate_peer", 0, 0),
     ApiKey.RAFT_MESSAGES: Api("raft_messages", 0, 0),
     ApiKey.REPORT_BROKER_GONE: Api("report_broker_gone", 0, 0),
+    ApiKey.READ_INDEX: Api("read_index", 0, 0),
     ApiKey.FORWARD_REQUEST: Api("forward_request", 0, 0),
     ApiKey.JOIN_CLUSTER: Api("join_cluster", 0, 0),
     ApiKey.CREATE_INVITATION: Api("create_invitation", 0, 0),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from headrace.broker.api.response_writer import ResponseWriter
 from headrace.broker.cluster.controller_host import ControllerHost
+from headrace.broker.cluster.linearizable_reads import LinearizableReads
 from headrace.broker.cluster.membership import Membership
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.coordinators.groups import Groups
@@ -59,6 +60,8 @@ class HandlerServices(RequestServices, ConfigProvider, Protocol):
     def controller(self) -> ControllerHost: ...
     @property
     def controller_requests(self) -> "ControllerRequests": ...
+    @property
+    def linearizable_reads(self) -> LinearizableReads: ...
     @property
     def membership(self) -> Membership: ...
     @property
@@ -249,6 +252,10 @@ class RequestContext:
     def invitations(self) -> "Invitations | None":
         """Invitations to join the cluster; None on a node without a listener for other nodes."""
         return self._services.invitations
+
+    @property
+    def linearizable_reads(self) -> LinearizableReads:
+        return self._services.linearizable_reads
 
     @property
     def membership(self) -> Membership:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.authorization import config_access_error
+from headrace.broker.api.support.linearizable import NOT_CONFIRMED, respond_when_confirmed
 from headrace.broker.api.support.sliced_response import respond_in_slices
 from headrace.broker.partitions.soundness import with_level_in_force
 from headrace.core.controller.commands import Refused
@@ -29,9 +30,28 @@ RESOURCES_PER_SLICE = 20
 RESOURCES_MAX = 100_000
 
 
-def handle(request: DescribeConfigsRequest, ctx: RequestContext) -> DescribeConfigsResponse | Parked:
+def handle(request: DescribeConfigsRequest, ctx: RequestContext) -> Parked:
     if len(request.resources) > RESOURCES_MAX:
         raise ProtocolError(f"DescribeConfigs of {len(request.resources)} resources: the limit is {RESOURCES_MAX}")
+    return respond_when_confirmed(ctx, lambda: _respond(request, ctx), lambda: _refused(request, ctx))
+
+
+def _refused(request: DescribeConfigsRequest, ctx: RequestContext) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(
+        throttle_time_ms=ctx.throttle_time_ms,
+        results=tuple(
+            DescribeConfigsResponseResult(
+                error_code=ErrorCode.NOT_CONTROLLER,
+                error_message=NOT_CONFIRMED,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ),
+    )
+
+
+def _respond(request: DescribeConfigsRequest, ctx: RequestContext) -> DescribeConfigsResponse | Parked:
     return respond_in_slices(
         ctx,
         request.resources,

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from headrace.broker.api.context import RequestContext
+from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.authorization import TOPIC_OPERATIONS, authorized_operations
+from headrace.broker.api.support.linearizable import respond_when_confirmed
 from headrace.core.controller.image import TopicImage
 from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.model.access import Operation, ResourceType
@@ -20,16 +21,27 @@ TOPICS_PER_PAGE_MAX = 2_000
 """Topics per page, because topics that the client may not see have no partitions to count."""
 
 
-def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> DescribeTopicPartitionsResponse:
+def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> DescribeTopicPartitionsResponse | Parked:
+    if request.cursor is not None and request.cursor.partition_index < 0:
+        return _refused(request, ctx, ErrorCode.INVALID_REQUEST)
+    return respond_when_confirmed(
+        ctx, lambda: _respond(request, ctx), lambda: _refused(request, ctx, ErrorCode.NOT_CONTROLLER)
+    )
+
+
+def _refused(
+    request: DescribeTopicPartitionsRequest, ctx: RequestContext, error: ErrorCode
+) -> DescribeTopicPartitionsResponse:
+    """Refuse every topic; a request for all topics gets one error without a name."""
+    names: list[str | None] = [topic.name for topic in request.topics]
+    return DescribeTopicPartitionsResponse(
+        throttle_time_ms=ctx.throttle_time_ms,
+        topics=tuple(DescribeTopicPartitionsResponseTopic(error_code=error, name=name) for name in names or [None]),
+    )
+
+
+def _respond(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> DescribeTopicPartitionsResponse:
     cursor = request.cursor
-    if cursor is not None and cursor.partition_index < 0:
-        return DescribeTopicPartitionsResponse(
-            throttle_time_ms=ctx.throttle_time_ms,
-            topics=tuple(
-                DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
-                for topic in request.topics
-            ),
-        )
     left = max(1, min(request.response_partition_limit, ctx.config.described_partitions_max))
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     next_cursor = None

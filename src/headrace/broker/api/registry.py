@@ -84,6 +84,7 @@ INTERNAL = (
     ServedApi(ApiKey.JOIN_CLUSTER, 0, 0, "join_cluster"),
     ServedApi(ApiKey.SYNC_PARTITIONS, 0, 0, "sync_partitions"),
     ServedApi(ApiKey.REPORT_BROKER_GONE, 0, 0, "report_broker_gone"),
+    ServedApi(ApiKey.READ_INDEX, 0, 0, "read_index"),
 )
 """APIs between the nodes of a cluster: served on the CONTROLLER listener alone, and not listed by ApiVersions."""
 

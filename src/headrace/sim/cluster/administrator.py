@@ -38,8 +38,6 @@ class ClusterAdministrator:
         self.name = NAME
         self._entropy = context.world.entropy.branch(NAME)
         self._registers = [ConfigRegister(topic) for topic in REGISTERS]
-        self._seen_through: dict[tuple[str, int, str], int] = {}
-        """The version that each start of each broker has acknowledged, by register."""
         self._scratches = 0
         self._scratch = self._new_scratch()
         self._connection: KafkaConnection | None = None
@@ -128,40 +126,30 @@ class ClusterAdministrator:
     # Configs
 
     def _write(self, virtual: VirtualNode, register: ConfigRegister) -> None:
-        version, boots = register.requested + 1, virtual.machine.boots
+        version = register.requested + 1
         request = requests.config_change(register.topic, CONFIG, str(VERSION_BASE + version))
 
         def answered(response: Any) -> None:
             result = response.responses[0]
             if self._is_applied(result.error_code, result.error_message):
                 register.acknowledge(version)
-                self._seen_through[virtual.machine.name, boots, register.topic] = version
 
         if self._ask(virtual, ApiKey.INCREMENTAL_ALTER_CONFIGS, requests.ALTER_CONFIGS, request, answered):
             register.request()
 
     def _read(self, virtual: VirtualNode, register: ConfigRegister) -> None:
-        """Read from any broker. The active controller must show everything acknowledged; another broker must show what
-        was acknowledged through it.
-        """
-        controller, boots, acknowledged = self._controller(), virtual.machine.boots, register.acknowledged
+        """Read from any broker, which must show everything that was acknowledged before."""
+        acknowledged = register.acknowledged
 
         def answered(response: Any) -> None:
             result = response.results[0]
             if result.error_code:
                 self._is_applied(result.error_code, result.error_message)
                 return
-            version = int(result.configs[0].value) - VERSION_BASE
-            is_linearizable = controller is not None and controller[0] is virtual and controller == self._controller()
-            through_it = self._seen_through.get((virtual.machine.name, boots, register.topic), 0)
-            register.check(version, floor=acknowledged if is_linearizable else through_it)
+            register.check(int(result.configs[0].value) - VERSION_BASE, floor=acknowledged)
 
         request = requests.config_of(register.topic, CONFIG)
         self._ask(virtual, ApiKey.DESCRIBE_CONFIGS, requests.DESCRIBE_CONFIGS, request, answered)
-
-    def _controller(self) -> tuple[VirtualNode, int] | None:
-        """Return the active controller and its term."""
-        return self._context.cluster.controller()
 
     # Topics
 
@@ -202,14 +190,14 @@ class ClusterAdministrator:
             )
 
     def _read_scratch(self, virtual: VirtualNode, _register: ConfigRegister) -> None:
-        controller, scratch = self._controller(), self._scratch
+        scratch = self._scratch
 
         def answered(response: Any) -> None:
             code = response.topics[0].error_code
-            if controller is None or controller[0] is not virtual or controller != self._controller():
-                return
             if code in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 scratch.check(is_shown=code == ErrorCode.NONE)
+            else:
+                self._is_applied(code, None)
 
         self._ask(
             virtual,

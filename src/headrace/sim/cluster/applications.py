@@ -30,7 +30,9 @@ class Application:
     def _compose(self, machine: VirtualMachine) -> "Application":
         servers = self.context.cluster.bootstrap_servers
         first = self.entropy.below(len(servers))
-        config = ClientConfig(bootstrap_servers=servers[first:] + servers[:first])
+        config = ClientConfig(
+            bootstrap_servers=servers[first:] + servers[:first], request_timeout_ms=REQUEST_TIMEOUT_MS
+        )
         self.client = LoopClient(config, network=machine.network, clock=machine.clock, entropy=machine.entropy)
         self.begin()
         return self
