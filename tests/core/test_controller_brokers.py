@@ -102,11 +102,11 @@ class TestRegistration:
         ("fields", "error", "message"),
         [
             ({"cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID, "belongs to cluster other, this is cluster"),
-            ({"features": ()}, ErrorCode.UNSUPPORTED_VERSION, "uses metadata.version 25, which this broker does not"),
+            ({"features": ()}, ErrorCode.UNSUPPORTED_VERSION, "uses metadata.version 26, which this broker does not"),
             (
-                {"features": [FeatureRange("metadata.version", 26, 30)]},
+                {"features": [FeatureRange("metadata.version", 27, 30)]},
                 ErrorCode.UNSUPPORTED_VERSION,
-                "the cluster uses metadata.version 25, this broker supports 26 to 30",
+                "the cluster uses metadata.version 26, this broker supports 27 to 30",
             ),
             ({"endpoints": []}, ErrorCode.INVALID_REGISTRATION, "must have 1 to 16 listeners"),
             ({"endpoints": [Endpoint("A", "x", 1, "")] * 2}, ErrorCode.INVALID_REGISTRATION, "different names"),
@@ -199,6 +199,34 @@ class TestFencing:
         controller.carry_out(controller.fence_broker(NodeId(2), epoch))
         controller.delete("orders")
         assert not controller.beat(2, epoch).is_fenced
+
+    def test_a_lost_broker_whose_partitions_have_three_replicas_is_decided_in_milliseconds(self) -> None:
+        controller = TestedController()
+        for node in range(100):
+            controller.start_broker(node)
+        for number in range(1_000):
+            topic_id = TopicId(number.to_bytes(16, "big"))
+            controller.apply(TopicRecord(f"topic-{number}", topic_id))
+            for index in range(100):
+                nodes = tuple(NodeId((number + index + step) % 100) for step in range(3))
+                controller.apply(
+                    PartitionRecord(topic_id, index, nodes, nodes, nodes[0], LeaderEpoch(0), 0, (bytes(16),) * 3)
+                )
+        epoch = controller.image.brokers[NodeId(2)].broker_epoch
+        took: list[float] = []
+        for _ in range(3):  # the best of three, in CPU time: other processes share the machine
+            began = time.process_time()
+            decision = controller.fence_broker(NodeId(2), epoch)
+            took.append(time.process_time() - began)
+            assert len(decision.records) == 3_001
+        assert min(took) <= 0.020
+        controller.carry_out(decision)
+        assert not [topic for topic, _ in controller.image.partitions_of_member(NodeId(2))]
+        assert all(
+            len(state.isr) == 3 - (2 in state.replicas) and state.leader == state.isr[0]
+            for topic in controller.image.topics.values()
+            for state in topic.partitions
+        )
 
     def test_a_lost_broker_among_many_partitions_is_decided_in_milliseconds(self) -> None:
         controller = TestedController(ControllerSettings())

@@ -66,8 +66,8 @@ class TestUpdates:
         ("wanted", "message"),
         [
             (("unknown.version", 1, UPGRADE), 'does not know the feature "unknown.version": use one of metadata.ver'),
-            ((METADATA_VERSION, 26, UPGRADE), "supports metadata.version 25 to 25, not 26"),
-            ((METADATA_VERSION, 0, UNSAFE), "supports metadata.version 25 to 25, not 0"),
+            ((METADATA_VERSION, 27, UPGRADE), "supports metadata.version 25 to 26, not 27"),
+            ((METADATA_VERSION, 0, UNSAFE), "supports metadata.version 25 to 26, not 0"),
             ((TRANSACTION_VERSION, -1, SAFE), "not -1"),
             ((TRANSACTION_VERSION, 1, UPGRADE), "transaction.version is at 2: ask for a downgrade"),
             ((TRANSACTION_VERSION, 1, 9), "transaction.version is at 2: ask for a downgrade"),

@@ -2,14 +2,15 @@
 
 from array import array
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.core.controller.broker_index import STALE_ENTRIES_MIN, BrokerIndex
 from headrace.core.controller.delta import MetadataDelta, apply_with_delta, delta_between
-from headrace.core.controller.image import MetadataImage
-from headrace.core.controller.leader_index import STALE_ENTRIES_MIN, LeaderIndex
+from headrace.core.controller.image import MetadataImage, TopicImage
 from headrace.core.controller.partition_states import (
     PARTITIONS_PER_RECORD_MAX,
     ROW_FIELDS,
@@ -44,6 +45,7 @@ changes = st.tuples(
     node_lists,
     st.integers(0, 9),
     st.sampled_from(["same", "moved", "none"]),
+    st.sampled_from(["nothing", "eligible", "moving", "both"]),
 )
 removals = st.tuples(st.just("remove"), st.sampled_from(TOPICS))
 copies = st.tuples(st.just("copy"), st.booleans())
@@ -68,7 +70,7 @@ def record_for(plain: Plain, step: tuple) -> list[Record]:
             )
             states.append(PartitionState(nodes, nodes, nodes[0], LeaderEpoch(0), 0, directories))
             return records
-        case ("change", topic_id, nodes, number, leadership) if topic_id in plain:
+        case ("change", topic_id, nodes, number, leadership, more) if topic_id in plain:
             states = plain[topic_id]
             index = number % len(states)
             old = states[index]
@@ -82,7 +84,22 @@ def record_for(plain: Plain, step: tuple) -> list[Record]:
             if number % 3 == 0:  # also assign other replicas
                 states[index] = states[index]._replace(replicas=nodes)
             replicas = nodes if number % 3 == 0 else None
-            return [PartitionChangeRecord(topic_id, index, isr=nodes, leader=leader, replicas=replicas)]
+            elr, known = ((BROKERS[number % 5],), (BROKERS[4],)) if more in ("eligible", "both") else ((), ())
+            adding, removing = (nodes[:1], nodes[1:]) if more in ("moving", "both") else ((), ())
+            states[index] = states[index]._replace(elr=elr, last_known_elr=known, adding=adding, removing=removing)
+            return [
+                PartitionChangeRecord(
+                    topic_id,
+                    index,
+                    isr=nodes,
+                    leader=leader,
+                    replicas=replicas,
+                    elr=elr,
+                    last_known_elr=known,
+                    adding=adding,
+                    removing=removing,
+                )
+            ]
         case ("remove", topic_id) if topic_id in plain:
             del plain[topic_id]
             return [RemoveTopicRecord(topic_id)]
@@ -95,15 +112,13 @@ def assert_alike(image: MetadataImage, plain: Plain) -> None:
     preferred = Counter(state.replicas[0] for states in plain.values() for state in states)
     assert +image.preferred_leaders == preferred
     for node in BROKERS:
-        led = {
+        members = {
             TopicPartition(name_of(topic_id), index)
             for topic_id, states in plain.items()
             for index, state in enumerate(states)
-            if state.leader == node
+            if node in state.isr or node in state.elr
         }
-        found = [partition for _, partition in image.partitions_led_by(node)]
-        assert len(found) == len(led)
-        assert set(found) == led
+        assert found_in(image.partitions_of_member(node)) == members
         for topic_id, states in plain.items():
             held = [index for index, state in enumerate(states) if node in state.replicas]
             assert image.topics_by_id[topic_id].partitions.held_by(node) == held
@@ -111,11 +126,22 @@ def assert_alike(image: MetadataImage, plain: Plain) -> None:
             TopicPartition(name_of(topic_id), index)
             for topic_id, states in plain.items()
             for index, state in enumerate(states)
-            if state.leader == NO_NODE and node in state.isr
+            if state.leader == NO_NODE and node in state.replicas
         }
-        found = [partition for _, partition in image.leaderless_partitions_on(node)]
-        assert len(found) == len(waiting)
-        assert set(found) == waiting
+        assert found_in(image.leaderless_partitions_on(node)) == waiting
+    moving = {
+        (topic_id, index)
+        for topic_id, states in plain.items()
+        for index, state in enumerate(states)
+        if state.adding or state.removing
+    }
+    assert set(image.reassignments) == moving
+
+
+def found_in(indexed: Iterator[tuple[TopicImage, list[int]]]) -> set[TopicPartition]:
+    found = [TopicPartition(topic.name, partition) for topic, partitions in indexed for partition in partitions]
+    assert len(found) == len(set(found))
+    return set(found)
 
 
 @given(steps)
@@ -232,8 +258,8 @@ def test_an_epoch_beyond_32_bits_is_refused() -> None:
         PartitionStates(Tables()).append(PartitionState((), (), NodeId(1), LeaderEpoch(1 << 31), 0, ()))
 
 
-def test_a_leader_index_does_not_grow_with_repeated_elections() -> None:
-    index = LeaderIndex()
+def test_an_index_of_brokers_does_not_grow_with_repeated_elections() -> None:
+    index = BrokerIndex()
     for number in range(20 * STALE_ENTRIES_MIN):
         index.add(NodeId(1), number % 7)
     assert len(index._topics[NodeId(1)]) <= STALE_ENTRIES_MIN

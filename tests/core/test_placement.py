@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from headrace.core.controller.commands import Refused
 from headrace.core.controller.image import BrokerImage
 from headrace.core.controller.placement import Placement
+from headrace.core.controller.records import FeatureLevelRecord
+from headrace.core.controller.settings import ControllerSettings
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 from tests.core.controllers import TestedController, one_broker
@@ -145,4 +147,63 @@ def test_no_broker_that_takes_partitions() -> None:
     refused = controller.create_one("orders")
     assert refused.error is ErrorCode.INVALID_REPLICATION_FACTOR
     assert refused.message is not None
-    assert "needs more brokers than the 0 that take new partitions" in refused.message
+    assert "all 1 brokers are fenced or shutting down" in refused.message
+
+
+def test_a_new_topic_has_a_replica_on_each_of_three_hosts() -> None:
+    controller = TestedController()
+    controller.start_broker(1, host="left")
+    assert controller.create_one("one").replication_factor == 1
+    controller.start_broker(2, host="left")
+    controller.start_broker(3, host="right")
+    assert controller.create_one("two").replication_factor == 2  # two replicas on one host would be lost together
+    controller.start_broker(4, host="middle")
+    controller.start_broker(5, host="far")
+    assert controller.create_one("three").replication_factor == 3
+    (state,) = controller.image.topics["three"].partitions
+    assert len({controller.image.brokers[node].host for node in state.replicas}) == 3
+
+
+def test_a_default_of_the_operator_is_not_limited_by_hosts() -> None:
+    controller = TestedController(ControllerSettings(default_replication_factor=3, replication_factor_max=3))
+    for node in (1, 2):
+        controller.start_broker(node, host="same")
+    refused = controller.create_one("orders")
+    assert refused.error is ErrorCode.INVALID_REPLICATION_FACTOR
+    assert refused.message is not None
+    assert "needs more brokers than the 2 that are registered" in refused.message
+    controller.start_broker(3, host="same")
+    assert controller.create_one("orders").replication_factor == 3
+
+
+def test_a_broker_that_restarts_gets_replicas_which_are_not_in_sync_and_do_not_lead() -> None:
+    controller = TestedController()
+    epochs = {node: controller.start_broker(node) for node in (1, 2, 3)}
+    controller.carry_out(controller.fence_broker(NodeId(2), epochs[2]))
+    controller.create_one("orders", 6)
+    for state in controller.image.topics["orders"].partitions:
+        assert set(state.replicas) == {1, 2, 3}
+        assert (set(state.isr), state.replicas[2]) == ({1, 3}, 2)
+        assert state.leader == state.replicas[0] != 2
+
+
+def test_brokers_that_run_are_preferred_to_others_of_equal_hosts() -> None:
+    controller = TestedController()
+    epochs = {node: controller.start_broker(node, host="same") for node in (1, 2, 3, 4)}
+    controller.carry_out(controller.fence_broker(NodeId(2), epochs[2]))
+    controller.create_one("orders", 6, replication_factor=3)
+    assert {node for state in controller.image.topics["orders"].partitions for node in state.replicas} == {1, 3, 4}
+
+
+def test_several_replicas_need_a_level_at_which_every_broker_copies_records() -> None:
+    controller = TestedController()
+    for node in (1, 2, 3):
+        controller.start_broker(node)
+    controller.apply(FeatureLevelRecord("metadata.version", 25))
+    refused = controller.create_one("orders", replication_factor=2)
+    assert refused.error is ErrorCode.INVALID_REPLICATION_FACTOR
+    assert refused.message is not None
+    assert "needs metadata.version 26, the cluster is at 25: raise it by UpdateFeatures" in refused.message
+    by_hand = controller.create_one("orders", -1, assignments=[(0, [NodeId(1), NodeId(2)])])
+    assert by_hand.error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert controller.create_one("orders").replication_factor == 1

@@ -85,6 +85,8 @@ class Startup:
             is_controller=config.cluster.is_controller,
             metadata_directory=directories[0].directory_id,
             previous_epoch=previous_epoch,
+            boot_id=broker.disk.boot_id(),
+            closed_cleanly=self._clean_shutdown,
         )
 
     def _refused(self, message: str) -> None:

@@ -66,14 +66,16 @@ class _ConfigDescriber:
         self._overrides = {
             topic.name: tuple((config.name, config.value) for config in topic.configs) for topic in topics
         }
-        self._described: dict[tuple[tuple[str, str | None], ...], tuple[CreateTopicsResponseConfig, ...]] = {}
+        self._described: dict[
+            tuple[int, tuple[tuple[str, str | None], ...]], tuple[CreateTopicsResponseConfig, ...]
+        ] = {}
 
-    def configs(self, name: str) -> tuple[CreateTopicsResponseConfig, ...]:
+    def configs(self, name: str, replicas: int) -> tuple[CreateTopicsResponseConfig, ...]:
         overrides = self._overrides[name]
-        found = self._described.get(overrides)
+        found = self._described.get((replicas, overrides))
         if found is None:
             chosen = {config: value for config, value in overrides if value is not None}
-            found = self._described[overrides] = tuple(
+            found = self._described[replicas, overrides] = tuple(
                 CreateTopicsResponseConfig(
                     name=entry.key.name,
                     value=entry.value,
@@ -81,7 +83,7 @@ class _ConfigDescriber:
                     config_source=entry.source,
                     is_sensitive=entry.key.sensitive,
                 )
-                for entry in with_level_in_force(self._ctx.config.describe_topic(chosen))
+                for entry in with_level_in_force(self._ctx.config.describe_topic(chosen, replicas=replicas))
             )
         return found
 
@@ -98,5 +100,5 @@ def _result(ctx: RequestContext, describe: _ConfigDescriber, result: TopicResult
         topic_config_error_code=ErrorCode.NONE if may_see_configs else ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         num_partitions=result.partition_count if may_see_configs else -1,
         replication_factor=result.replication_factor if may_see_configs else -1,
-        configs=describe.configs(name) if may_see_configs else None,
+        configs=describe.configs(name, result.replication_factor) if may_see_configs else None,
     )

@@ -88,7 +88,9 @@ def _described(
 
 def _entries(ctx: RequestContext, kind: int, name: str) -> Iterable[ConfigEntry]:
     if kind == ResourceKind.TOPIC:
-        return with_level_in_force(ctx.config.describe_topic(ctx.image.topic_configs(name)))
+        topic = ctx.image.topics.get(name)
+        replicas = 1 if topic is None else topic.replication_factor
+        return with_level_in_force(ctx.config.describe_topic(ctx.image.topic_configs(name), replicas=replicas))
     if name == EVERY_BROKER:
         return _cluster_defaults(ctx)
     return with_level_in_force(ctx.config.describe())

@@ -234,8 +234,10 @@ class ControllerHost:
             lambda controller: controller.register_broker(new, cluster_id=cluster_id, session_is_live=session_is_live())
         )
 
-    def heartbeat(self, beat: BrokerHeartbeat) -> Proposal[BrokerState]:
-        return self.propose(lambda controller: controller.heartbeat(beat))
+    def heartbeat(
+        self, beat: BrokerHeartbeat, *, moves_are_seen: Callable[[], bool] = lambda: True
+    ) -> Proposal[BrokerState]:
+        return self.propose(lambda controller: controller.heartbeat(beat, moves_are_seen=moves_are_seen))
 
     def fence_broker(self, node_id: NodeId, broker_epoch: int) -> Proposal[BrokerResult]:
         return self.propose(lambda controller: controller.fence_broker(node_id, broker_epoch))

@@ -20,6 +20,7 @@ from headrace.core.controller.commands import (
     NewBroker,
 )
 from headrace.core.controller.sessions import BrokerSession, BrokerSessions
+from headrace.core.controller.shutdowns import ControlledShutdowns
 from headrace.model.ids import NodeId
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages.api_versions import ApiVersionsRequest
@@ -44,6 +45,7 @@ class Membership:
         self._cluster_id = cluster_id
         self._controller = controller
         self._sessions = BrokerSessions(session_timeout_ms)
+        self._shutdowns = ControlledShutdowns()
         self._peers = peers
         self._timers = timers
         self._logger = logger
@@ -58,6 +60,7 @@ class Membership:
     def _activity_changed(self, is_active: bool) -> None:
         self._activations += 1
         self._sessions.clear()
+        self._shutdowns.clear()
         if is_active:
             self._controller.found_cluster()
             for broker in tuple(self._controller.image.brokers.values()):
@@ -120,14 +123,29 @@ class Membership:
         answered.complete(outcome)
 
     def heartbeat(self, beat: BrokerHeartbeat) -> Proposal[BrokerState]:
+        session = BrokerSession(beat.node_id, beat.broker_epoch)
         broker = self._controller.image.brokers.get(beat.node_id)
         if broker is not None and broker.broker_epoch == beat.broker_epoch and self._controller.is_active:
-            session = BrokerSession(beat.node_id, beat.broker_epoch)
-            if beat.wants_shut_down:
+            self._sessions.open(session, self._timers.now_ms())
+            self._shutdowns.heard(session, beat.metadata_offset)
+        state = self._controller.heartbeat(
+            beat, moves_are_seen=lambda: self._shutdowns.are_moves_seen(session, self._controller.image)
+        )
+        if not beat.wants_shut_down:
+            return state
+        answered: Proposal[BrokerState] = Proposal()
+        state.then(partial(self._shuts_down, session, answered))
+        return answered
+
+    def _shuts_down(
+        self, session: BrokerSession, answered: Proposal[BrokerState], outcome: BrokerState | ProposalFailed
+    ) -> None:
+        if isinstance(outcome, BrokerState) and not outcome.error and self._controller.is_active:
+            if outcome.should_shut_down:
                 self._sessions.close(session)
             else:
-                self._sessions.open(session, self._timers.now_ms())
-        return self._controller.heartbeat(beat)
+                self._shutdowns.moved(session, self._controller.image.version - 1)
+        answered.complete(outcome)
 
     def unregister(self, node_id: NodeId) -> Proposal[BrokerResult]:
         return self._controller.unregister_broker(node_id)

@@ -17,6 +17,9 @@ from headrace.wire.messages.broker_registration import (
 
 NO_DIRECTORY = bytes(16)
 
+BOOT_ID_LENGTH_MAX = 100
+"""Characters of a boot id that are kept; Linux has 36."""
+
 
 def registration_request(new: NewBroker) -> BrokerRegistrationRequest:
     return BrokerRegistrationRequest(
@@ -46,6 +49,8 @@ def registration_request(new: NewBroker) -> BrokerRegistrationRequest:
         host=new.host,
         is_controller=new.is_controller,
         metadata_directory_id=new.metadata_directory or NO_DIRECTORY,
+        boot_id=new.boot_id,
+        closed_cleanly=new.closed_cleanly,
     )
 
 
@@ -69,6 +74,8 @@ def new_broker(request: BrokerRegistrationRequest) -> NewBroker:
         is_controller=request.is_controller,
         metadata_directory=request.metadata_directory_id,
         previous_epoch=request.previous_broker_epoch,
+        boot_id=request.boot_id[:BOOT_ID_LENGTH_MAX],
+        closed_cleanly=request.closed_cleanly,
     )
 
 

@@ -435,7 +435,9 @@ class PartitionTable:
                 self._logger.error("a log directory was not closed cleanly", directory=directory.path, cause=error)
 
     def _topic_config(self, name: str) -> TopicConfig:
-        return self.config.topic_view(self._image.topic_configs(name))
+        topic = self._image.topics.get(name)
+        replicas = 1 if topic is None else topic.replication_factor
+        return self.config.topic_view(self._image.topic_configs(name), replicas=replicas)
 
     def _log_config(self, topic: TopicConfig) -> LogConfig:
         return log_config(topic, self.config)

@@ -1,11 +1,13 @@
 """Decide on the brokers of the cluster: register, fence, unfence, shut down and unregister them.
 
-A registered broker is fenced until it has caught up with the metadata log. A fenced broker leads nothing: its
-partitions have no leader until it is unfenced, because with one replica no other broker has their records. The broker
-epoch, which is the offset of the registration, tells the registrations of one node id apart.
+A registered broker is fenced until it has caught up with the metadata log. A fenced broker leads nothing: other
+replicas lead its partitions, or none until it is unfenced. The broker epoch, which is the offset of the registration,
+tells the registrations of one node id apart.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Set
+
+import msgspec
 
 from headrace.core.controller.commands import (
     BrokerHeartbeat,
@@ -18,6 +20,7 @@ from headrace.core.controller.commands import (
 )
 from headrace.core.controller.features import unsupported_feature
 from headrace.core.controller.image import BrokerImage, MetadataImage
+from headrace.core.controller.partition_changes import NO_NODES, change, change_record
 from headrace.core.controller.records import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
@@ -25,6 +28,8 @@ from headrace.core.controller.records import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
+from headrace.core.controller.settings import ControllerSettings
+from headrace.core.controller.topic_rules import TopicRules
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_NODE, NodeId
 
@@ -34,12 +39,12 @@ NO_EPOCH_YET = -1
 
 
 def register_broker(
-    image: MetadataImage, new: NewBroker, *, cluster_id: str, session_is_live: bool
+    image: MetadataImage, settings: ControllerSettings, new: NewBroker, *, cluster_id: str, session_is_live: bool
 ) -> Decision[BrokerRegistration]:
     """Register a process as a broker, fenced; `session_is_live` tells whether the registered one still has a session.
 
-    The partitions that the former process of this node led lose their leader, so that the logs show where the new
-    process begins.
+    The former process of this node led and replicated for the last time, which separates the runs of the two in the
+    logs. If the machine may have lost records with it, its replicas are not eligible leaders either.
     """
     registered = image.brokers.get(new.node_id)
     try:
@@ -67,20 +72,40 @@ def register_broker(
         tuple(new.directories),
         new.is_controller,
         new.metadata_directory,
+        boot_id=new.boot_id if image.replicates else "",
     )
+    has_lost = image.replicates and may_have_lost_records(new, registered)
+    losses = _losses(image, settings, new.node_id, lost=frozenset((new.node_id,)) if has_lost else NO_NODES)
     # The registration comes first, because its offset is the broker epoch.
-    return Decision((registration, *_leader_losses(image, new.node_id)), BrokerRegistration(epoch))
+    return Decision((registration, *losses), BrokerRegistration(epoch))
 
 
-def fence_broker(image: MetadataImage, node_id: NodeId, broker_epoch: int) -> Decision[BrokerResult]:
+def may_have_lost_records(new: NewBroker, registered: BrokerImage | None) -> bool:
+    """Return whether records that the former process had written may be gone.
+
+    They are not if it closed its logs, or if only the process ended: the system still had what was not on the disk.
+    They may be if the machine was restarted, if its boot cannot be read, or if a directory is another one.
+    """
+    if registered is None:
+        return True
+    if new.incarnation == registered.incarnation:
+        return False
+    if new.metadata_directory != registered.metadata_directory or set(registered.directories) - set(new.directories):
+        return True
+    return not new.closed_cleanly and (not new.boot_id or new.boot_id != registered.boot_id)
+
+
+def fence_broker(
+    image: MetadataImage, settings: ControllerSettings, node_id: NodeId, broker_epoch: int
+) -> Decision[BrokerResult]:
     """Fence a broker whose session is over; a broker that registered again since is left alone."""
     broker = image.brokers.get(node_id)
     if broker is None or broker.broker_epoch != broker_epoch:
         return Decision((), _stale(node_id, broker_epoch))
     if broker.fenced:
         return Decision((), BrokerResult())
-    change = BrokerRegistrationChangeRecord(node_id, broker_epoch, fenced=True)
-    return Decision((change, *_leader_losses(image, node_id)), BrokerResult())
+    fencing = BrokerRegistrationChangeRecord(node_id, broker_epoch, fenced=True)
+    return Decision((fencing, *_losses(image, settings, node_id)), BrokerResult())
 
 
 def unregister_broker(image: MetadataImage, node_id: NodeId) -> Decision[BrokerResult]:
@@ -95,47 +120,87 @@ def unregister_broker(image: MetadataImage, node_id: NodeId) -> Decision[BrokerR
     return Decision((UnregisterBrokerRecord(node_id, broker.broker_epoch),), BrokerResult())
 
 
-def heartbeat(image: MetadataImage, beat: BrokerHeartbeat) -> Decision[BrokerState]:
-    """Decide on the state that a broker asks for: unfenced once it has caught up, fenced, or stopped."""
+def heartbeat(
+    image: MetadataImage, settings: ControllerSettings, beat: BrokerHeartbeat, *, moves_are_seen: Callable[[], bool]
+) -> Decision[BrokerState]:
+    """Decide on the state that a broker asks for: unfenced once it has caught up, fenced, or stopped.
+
+    `moves_are_seen` tells whether all other brokers know of the leaders that took over from one that shuts down.
+    """
     broker = image.brokers.get(beat.node_id)
     if broker is None or broker.broker_epoch != beat.broker_epoch:
         stale = _stale(beat.node_id, beat.broker_epoch)
         return Decision((), BrokerState(error=stale.error, message=stale.message))
     is_caught_up = beat.metadata_offset >= broker.broker_epoch
     if beat.wants_shut_down:
-        return Decision(
-            tuple(_shutdown(image, broker)),
-            BrokerState(is_caught_up=is_caught_up, is_fenced=True, should_shut_down=True),
-        )
+        records, is_over = _shutdown(image, settings, broker, moves_are_seen)
+        is_fenced = is_over or broker.fenced
+        state = BrokerState(is_caught_up=is_caught_up, is_fenced=is_fenced, should_shut_down=is_over)
+        return Decision(records, state)
     if beat.wants_fence:
-        fenced = fence_broker(image, broker.node_id, broker.broker_epoch)
+        fenced = fence_broker(image, settings, broker.node_id, broker.broker_epoch)
         return Decision(fenced.records, BrokerState(is_caught_up=is_caught_up, is_fenced=True))
     if broker.fenced and is_caught_up and not broker.in_controlled_shutdown:
-        return Decision(tuple(_unfencing(image, broker)), BrokerState(is_caught_up=True, is_fenced=False))
+        return Decision(tuple(_unfencing(image, settings, broker)), BrokerState(is_caught_up=True, is_fenced=False))
     return Decision((), BrokerState(is_caught_up=is_caught_up, is_fenced=broker.fenced))
 
 
 # Records
 
 
-def _unfencing(image: MetadataImage, broker: BrokerImage) -> Iterator[Record]:
-    """Yield the records that unfence a broker and elect it for the partitions that wait for it."""
+def _unfencing(image: MetadataImage, settings: ControllerSettings, broker: BrokerImage) -> Iterator[Record]:
+    """Yield the records that unfence a broker and elect leaders for the partitions that wait for it."""
     yield BrokerRegistrationChangeRecord(broker.node_id, broker.broker_epoch, fenced=False)
-    for topic, partition in image.leaderless_partitions_on(broker.node_id):
-        yield PartitionChangeRecord(topic.topic_id, partition.partition, leader=broker.node_id)
+    rules = TopicRules(image, settings, including=broker.node_id)
+    for topic, partitions in image.leaderless_partitions_on(broker.node_id):
+        for partition in partitions:
+            state = topic.partitions[partition]
+            record = change_record(topic.topic_id, partition, state, change(state, rules.of(topic)))
+            if record is not None:
+                yield record
 
 
-def _shutdown(image: MetadataImage, broker: BrokerImage) -> Iterator[Record]:
-    """Yield the records of a controlled shutdown: the broker is fenced at once, because no replica can take over."""
-    if broker.fenced and broker.in_controlled_shutdown:
-        return
-    yield BrokerRegistrationChangeRecord(broker.node_id, broker.broker_epoch, fenced=True, in_controlled_shutdown=True)
-    yield from _leader_losses(image, broker.node_id)
+def _shutdown(
+    image: MetadataImage, settings: ControllerSettings, broker: BrokerImage, moves_are_seen: Callable[[], bool]
+) -> tuple[tuple[Record, ...], bool]:
+    """Return the records of a controlled shutdown, and whether the broker may stop.
+
+    First other replicas take over what they can. When all brokers know that, the broker is fenced; until then it
+    leads the partitions that no other broker can lead.
+    """
+    if broker.in_controlled_shutdown and broker.fenced:
+        return (), True
+    if broker.in_controlled_shutdown and not moves_are_seen():
+        return (), False
+    losses = tuple(_losses(image, settings, broker.node_id))
+    if not broker.fenced and any(record.leader not in (None, NO_NODE) for record in losses):
+        begin = BrokerRegistrationChangeRecord(broker.node_id, broker.broker_epoch, in_controlled_shutdown=True)
+        return (begin, *(record for record in losses if record.leader != NO_NODE)), False
+    end = BrokerRegistrationChangeRecord(broker.node_id, broker.broker_epoch, fenced=True, in_controlled_shutdown=True)
+    return (end, *losses), True
 
 
-def _leader_losses(image: MetadataImage, node_id: NodeId) -> Iterator[Record]:
-    for topic, partition in image.partitions_led_by(node_id):
-        yield PartitionChangeRecord(topic.topic_id, partition.partition, leader=NO_NODE)
+def _losses(
+    image: MetadataImage, settings: ControllerSettings, node_id: NodeId, *, lost: Set[NodeId] = NO_NODES
+) -> Iterator[PartitionChangeRecord]:
+    """Yield the changes of the partitions that a broker leads or has in sync, because it is out of service."""
+    rules = TopicRules(image, settings, without=node_id)
+    gone = frozenset((node_id,))
+    decided: dict[tuple[object, ...], tuple[object, ...] | None] = {}
+    """The fields that change, by the fields that decide: most partitions of a broker are like others."""
+    for topic, partitions in image.partitions_of_member(node_id):
+        of_topic = rules.of(topic)
+        states = topic.partitions
+        for partition in partitions:
+            state = states[partition]
+            key = (of_topic.min_insync_replicas, of_topic.unclean, *state[:3], *state[5:])
+            if key in decided:
+                fields = decided[key]
+            else:
+                record = change_record(topic.topic_id, partition, state, change(state, of_topic, gone=gone, lost=lost))
+                fields = decided[key] = None if record is None else msgspec.structs.astuple(record)[2:]
+            if fields is not None:
+                yield PartitionChangeRecord(topic.topic_id, partition, *fields)  # type: ignore[arg-type]
 
 
 # Checks of a registration

@@ -138,6 +138,10 @@ class NewBroker:
     metadata_directory: bytes = b""
     previous_epoch: int = -1
     """The broker epoch that this process had before; -1 when it registers for the first time."""
+    boot_id: str = ""
+    """The boot of the machine; empty if it cannot be read."""
+    closed_cleanly: bool = False
+    """True if the former process closed all logs, so that everything it had written is on the disk."""
 
 
 class BrokerRegistration(NamedTuple):

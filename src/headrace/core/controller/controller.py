@@ -5,7 +5,7 @@ decides on current state, and holds the response until they are committed; when 
 and builds another one from the committed records.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from headrace.core.controller import brokers, configs, features, isr_changes, topics
 from headrace.core.controller.commands import (
@@ -63,7 +63,7 @@ class Controller:
     # Replicas
 
     def alter_isrs(self, alteration: IsrAlteration) -> Decision[IsrResults]:
-        return isr_changes.alter_isrs(self.image, alteration)
+        return isr_changes.alter_isrs(self.image, self.settings, alteration)
 
     # Configs
 
@@ -90,13 +90,17 @@ class Controller:
     def register_broker(
         self, new: NewBroker, *, cluster_id: str, session_is_live: bool = False
     ) -> Decision[BrokerRegistration]:
-        return brokers.register_broker(self.image, new, cluster_id=cluster_id, session_is_live=session_is_live)
+        return brokers.register_broker(
+            self.image, self.settings, new, cluster_id=cluster_id, session_is_live=session_is_live
+        )
 
-    def heartbeat(self, beat: BrokerHeartbeat) -> Decision[BrokerState]:
-        return brokers.heartbeat(self.image, beat)
+    def heartbeat(
+        self, beat: BrokerHeartbeat, *, moves_are_seen: Callable[[], bool] = lambda: True
+    ) -> Decision[BrokerState]:
+        return brokers.heartbeat(self.image, self.settings, beat, moves_are_seen=moves_are_seen)
 
     def fence_broker(self, node_id: NodeId, broker_epoch: int) -> Decision[BrokerResult]:
-        return brokers.fence_broker(self.image, node_id, broker_epoch)
+        return brokers.fence_broker(self.image, self.settings, node_id, broker_epoch)
 
     def unregister_broker(self, node_id: NodeId) -> Decision[BrokerResult]:
         return brokers.unregister_broker(self.image, node_id)

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from headrace.core.controller.leader_index import LeaderIndex
+from headrace.core.controller.broker_index import BrokerIndex
 from headrace.core.controller.partition_states import PartitionState, PartitionStates, Tables
 from headrace.core.controller.records import (
     METADATA_VERSION,
     METADATA_VERSION_MIN,
+    REPLICATION_LEVEL,
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     Endpoint,
@@ -32,7 +33,7 @@ from headrace.core.controller.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from headrace.model.ids import NO_NODE, LeaderEpoch, NodeId, TopicId, TopicPartition
+from headrace.model.ids import NO_NODE, LeaderEpoch, NodeId, TopicId
 
 ConfigResource = tuple[int, str]
 """A ResourceKind and a name; the empty broker name stands for every broker."""
@@ -56,6 +57,11 @@ class TopicImage:
         self.partitions = partitions
         self.number = number
         self.owner = owner
+
+    @property
+    def replication_factor(self) -> int:
+        """The number of replicas of the first partition, which configs of the topic go by."""
+        return len(self.partitions[0].replicas) if len(self.partitions) else 0
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TopicImage):
@@ -83,18 +89,19 @@ class BrokerImage(NamedTuple):
     is_controller: bool = False
     metadata_directory: bytes = b""
     in_controlled_shutdown: bool = False
+    boot_id: str = ""
 
     @property
     def takes_partitions(self) -> bool:
-        """Return whether new partitions may be placed on this broker."""
+        """Return whether replicas on this broker may be new, in sync or leaders."""
         return not self.fenced and not self.in_controlled_shutdown
 
 
 class MetadataImage:
     __slots__ = (
         "_free_numbers",
-        "_leader_index",
         "_leaderless_index",
+        "_member_index",
         "_numbered",
         "_owner",
         "_tables",
@@ -104,6 +111,7 @@ class MetadataImage:
         "next_producer_id",
         "partition_count",
         "preferred_leaders",
+        "reassignments",
         "topics",
         "topics_by_id",
         "version",
@@ -119,6 +127,8 @@ class MetadataImage:
         self.partition_count = 0
         self.preferred_leaders: Counter[NodeId] = Counter()
         """The number of partitions by the first of their replicas."""
+        self.reassignments: dict[tuple[TopicId, int], None] = {}
+        """The partitions that are being reassigned; a dictionary serves as an ordered set."""
         self.version = 0
         """The offset of the metadata log up to which the image is applied. The owner of the image sets it: not every
         entry of the log is a record. While it stays the same, the whole image does.
@@ -126,8 +136,10 @@ class MetadataImage:
         self._tables = Tables()
         self._owner: object = object()
         """A mark of the topics that no copy shares."""
-        self._leader_index = LeaderIndex()
-        self._leaderless_index = LeaderIndex()
+        self._member_index = BrokerIndex()
+        """Topics by the brokers that have an in-sync or eligible replica of one of their partitions."""
+        self._leaderless_index = BrokerIndex()
+        """Topics by the brokers that have a replica of one of their partitions that has no leader."""
         self._numbered: list[TopicId | None] = []
         """Topics by number; None where the topic was deleted and its number is free."""
         self._free_numbers: list[int] = []
@@ -171,17 +183,23 @@ class MetadataImage:
             if listener in broker.endpoints and not broker.fenced
         ]
 
-    def partitions_led_by(self, node_id: NodeId) -> Iterator[tuple[TopicImage, TopicPartition]]:
-        """Iterate over the partitions that this broker leads, topic by topic."""
-        return self._indexed(self._leader_index, node_id, lambda states: states.led_by(node_id))
+    @property
+    def replicates(self) -> bool:
+        """Return whether partitions may have several replicas: every broker knows how to copy records."""
+        return self.metadata_version >= REPLICATION_LEVEL
 
-    def leaderless_partitions_on(self, node_id: NodeId) -> Iterator[tuple[TopicImage, TopicPartition]]:
-        """Iterate over the partitions without a leader in whose in-sync set this broker is, topic by topic."""
+    def partitions_of_member(self, node_id: NodeId) -> Iterator[tuple[TopicImage, list[int]]]:
+        """Iterate over the partitions of which this broker has an in-sync or eligible replica, topic by topic."""
+        naming = self._tables.naming(node_id)
+        return self._indexed(self._member_index, node_id, lambda states: states.members_in(naming))
+
+    def leaderless_partitions_on(self, node_id: NodeId) -> Iterator[tuple[TopicImage, list[int]]]:
+        """Iterate over the partitions without a leader of which this broker has a replica, topic by topic."""
         return self._indexed(self._leaderless_index, node_id, lambda states: states.leaderless_on(node_id))
 
     def _indexed(
-        self, index: LeaderIndex, node_id: NodeId, find: Callable[[PartitionStates], list[int]]
-    ) -> Iterator[tuple[TopicImage, TopicPartition]]:
+        self, index: BrokerIndex, node_id: NodeId, find: Callable[[PartitionStates], list[int]]
+    ) -> Iterator[tuple[TopicImage, list[int]]]:
         def found_in(number: int) -> list[int]:
             topic_id = self._numbered[number]
             return [] if topic_id is None else find(self.topics_by_id[topic_id].partitions)
@@ -189,9 +207,7 @@ class MetadataImage:
         for number, partitions in index.partitions_of(node_id, found_in).items():
             topic_id = self._numbered[number]
             assert topic_id is not None
-            topic = self.topics_by_id[topic_id]
-            for partition in partitions:
-                yield topic, TopicPartition(topic.name, partition)
+            yield self.topics_by_id[topic_id], partitions
 
     # Changes
 
@@ -247,7 +263,7 @@ class MetadataImage:
             record.directories,
         )
         topic.partitions.append(state)
-        self._index(topic, state)
+        self._index(topic, record.partition, state)
         self.partition_count += 1
         self.preferred_leaders.update(state.replicas[:1])
 
@@ -255,11 +271,12 @@ class MetadataImage:
         topic = self._owned_topic(record.topic_id)
         self.partition_count += topic.partitions.load(record)
         self.preferred_leaders.update(topic.partitions.preferred_leaders(record.first))
-        for leader in topic.partitions.leaders(record.first):
-            if leader != NO_NODE:
-                self._leader_index.add(leader, topic.number)
+        for node_id in topic.partitions.members(record.first):
+            self._member_index.add(node_id, topic.number)
         for node_id in topic.partitions.leaderless_nodes(record.first):
             self._leaderless_index.add(node_id, topic.number)
+        for index in topic.partitions.moving(record.first):
+            self.reassignments[record.topic_id, index] = None
 
     def _apply_partition_change(self, record: PartitionChangeRecord) -> None:
         topic = self._owned_topic(record.topic_id)
@@ -273,19 +290,27 @@ class MetadataImage:
             state.leader_epoch if record.leader is None else LeaderEpoch(state.leader_epoch + 1),
             state.partition_epoch + 1,
             state.directories if record.directories is None else record.directories,
+            state.elr if record.elr is None else record.elr,
+            state.last_known_elr if record.last_known_elr is None else record.last_known_elr,
+            state.adding if record.adding is None else record.adding,
+            state.removing if record.removing is None else record.removing,
         )
         topic.partitions.replace(record.partition, changed)
-        self._index(topic, changed)
+        self._index(topic, record.partition, changed)
         if changed.replicas != state.replicas:
             self.preferred_leaders.subtract(state.replicas[:1])
             self.preferred_leaders.update(changed.replicas[:1])
 
-    def _index(self, topic: TopicImage, state: PartitionState) -> None:
-        if state.leader != NO_NODE:
-            self._leader_index.add(state.leader, topic.number)
-        else:
-            for node_id in state.isr:
+    def _index(self, topic: TopicImage, partition: int, state: PartitionState) -> None:
+        for node_id in (*state.isr, *state.elr):
+            self._member_index.add(node_id, topic.number)
+        if state.leader == NO_NODE:
+            for node_id in state.replicas:
                 self._leaderless_index.add(node_id, topic.number)
+        if state.adding or state.removing:
+            self.reassignments[topic.topic_id, partition] = None
+        elif self.reassignments:
+            self.reassignments.pop((topic.topic_id, partition), None)
 
     def _apply_remove_topic(self, record: RemoveTopicRecord) -> None:
         topic = self._topic(record.topic_id)
@@ -296,6 +321,8 @@ class MetadataImage:
         self.partition_count -= len(topic.partitions)
         self.preferred_leaders.subtract(topic.partitions.preferred_leaders())
         self.configs.pop((ResourceKind.TOPIC, topic.name), None)
+        for moving in [moving for moving in self.reassignments if moving[0] == record.topic_id]:
+            del self.reassignments[moving]
 
     def _apply_config(self, record: ConfigRecord) -> None:
         """Replace the configs of the resource: the former ones may be those of a copy too."""
@@ -324,6 +351,7 @@ class MetadataImage:
             record.is_controller,
             record.metadata_directory,
             record.in_controlled_shutdown,
+            record.boot_id,
         )
 
     def _apply_broker_change(self, record: BrokerRegistrationChangeRecord) -> None:
@@ -389,7 +417,8 @@ class MetadataImage:
         twin.preferred_leaders = self.preferred_leaders.copy()
         twin.version = self.version
         twin._tables = self._tables
-        twin._leader_index = self._leader_index.copy()
+        twin._member_index = self._member_index.copy()
+        twin.reassignments = self.reassignments.copy()
         twin._leaderless_index = self._leaderless_index.copy()
         twin._numbered = self._numbered.copy()
         twin._free_numbers = self._free_numbers.copy()
@@ -413,6 +442,7 @@ class MetadataImage:
                 broker.is_controller,
                 broker.metadata_directory,
                 broker.in_controlled_shutdown,
+                broker.boot_id,
             )
         for topic in self.topics.values():
             yield TopicRecord(topic.name, topic.topic_id)

@@ -14,15 +14,18 @@ from headrace.core.controller.commands import (
     IsrResults,
     Refused,
 )
-from headrace.core.controller.image import MetadataImage
+from headrace.core.controller.image import MetadataImage, TopicImage
+from headrace.core.controller.partition_changes import ElectionRules, change, change_record
 from headrace.core.controller.partition_states import PartitionState
 from headrace.core.controller.records import PartitionChangeRecord, Record
+from headrace.core.controller.settings import ControllerSettings
+from headrace.core.controller.topic_rules import TopicRules
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId, TopicId
 
 
-def alter_isrs(image: MetadataImage, alteration: IsrAlteration) -> Decision[IsrResults]:
-    """Change the in-sync sets of partitions independently: a refused change does not stop the others."""
+def alter_isrs(image: MetadataImage, settings: ControllerSettings, alteration: IsrAlteration) -> Decision[IsrResults]:
+    """Change the in-sync sets of partitions, each for itself: a refused one does not hinder the others."""
     leader = image.brokers.get(alteration.node_id)
     if leader is None or leader.broker_epoch != alteration.broker_epoch:
         message = f"broker {alteration.node_id} is not registered with epoch {alteration.broker_epoch}"
@@ -33,64 +36,66 @@ def alter_isrs(image: MetadataImage, alteration: IsrAlteration) -> Decision[IsrR
     records: list[Record] = []
     results: list[IsrResult] = []
     seen: set[tuple[TopicId, int]] = set()
-    for change in alteration.changes:
+    rules = TopicRules(image, settings)
+    for asked in alteration.changes:
         try:
-            if (change.topic_id, change.partition) in seen:
-                raise Refused(ErrorCode.INVALID_REQUEST, f"partition {change.partition} is listed more than once")
-            seen.add((change.topic_id, change.partition))
-            state = _current(image, change)
-            _check_leader(alteration.node_id, change, state)
-            _check_members(image, alteration.node_id, change, state)
+            if (asked.topic_id, asked.partition) in seen:
+                raise Refused(ErrorCode.INVALID_REQUEST, f"partition {asked.partition} is listed more than once")
+            seen.add((asked.topic_id, asked.partition))
+            topic = _topic(image, asked)
+            state = topic.partitions[asked.partition]
+            _check_leader(alteration.node_id, asked, state)
+            _check_members(image, alteration.node_id, asked, state)
         except Refused as refusal:
-            results.append(IsrResult(change.topic_id, change.partition, refusal.code, refusal.message))
+            results.append(IsrResult(asked.topic_id, asked.partition, refusal.code, refusal.message))
             continue
-        record, result = _decide(change, state)
+        record, result = _decide(asked, state, rules.of(topic))
         records += record
         results.append(result)
     return Decision(tuple(records), IsrResults(results=tuple(results)))
 
 
-def _current(image: MetadataImage, change: IsrChange) -> PartitionState:
-    topic = image.topics_by_id.get(change.topic_id)
+def _topic(image: MetadataImage, asked: IsrChange) -> TopicImage:
+    topic = image.topics_by_id.get(asked.topic_id)
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {change.topic_id.hex()}")
-    if not 0 <= change.partition < len(topic.partitions):
-        message = f'topic "{topic.name}" has {len(topic.partitions)} partitions, none has the number {change.partition}'
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {asked.topic_id.hex()}")
+    if not 0 <= asked.partition < len(topic.partitions):
+        message = f'topic "{topic.name}" has {len(topic.partitions)} partitions, none has the number {asked.partition}'
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
-    return topic.partitions[change.partition]
+    return topic
 
 
-def _check_leader(node_id: NodeId, change: IsrChange, state: PartitionState) -> None:
+def _check_leader(node_id: NodeId, asked: IsrChange, state: PartitionState) -> None:
     """Refuse a change that was decided on another state than the current one."""
-    if change.leader_epoch > state.leader_epoch or change.partition_epoch > state.partition_epoch:
+    if asked.leader_epoch > state.leader_epoch or asked.partition_epoch > state.partition_epoch:
         raise Refused(
             ErrorCode.NOT_CONTROLLER,
-            f"the broker knows leader epoch {change.leader_epoch} and partition epoch {change.partition_epoch}, "
+            f"the broker knows leader epoch {asked.leader_epoch} and partition epoch {asked.partition_epoch}, "
             f"this controller only {state.leader_epoch} and {state.partition_epoch}",
         )
-    if change.leader_epoch < state.leader_epoch:
+    if asked.leader_epoch < state.leader_epoch:
         raise Refused(
             ErrorCode.FENCED_LEADER_EPOCH,
-            f"leader epoch {change.leader_epoch} is over: the current one is {state.leader_epoch}",
+            f"leader epoch {asked.leader_epoch} is over: the current one is {state.leader_epoch}",
         )
     if node_id != state.leader:
         raise Refused(ErrorCode.INVALID_REQUEST, f"broker {node_id} is not the leader, {state.leader} is")
-    if change.partition_epoch < state.partition_epoch:
+    if asked.partition_epoch < state.partition_epoch:
         raise Refused(
             ErrorCode.INVALID_UPDATE_VERSION,
-            f"partition epoch {change.partition_epoch} is over: the current one is {state.partition_epoch}",
+            f"partition epoch {asked.partition_epoch} is over: the current one is {state.partition_epoch}",
         )
 
 
-def _check_members(image: MetadataImage, node_id: NodeId, change: IsrChange, state: PartitionState) -> None:
-    members = [member.node_id for member in change.isr]
+def _check_members(image: MetadataImage, node_id: NodeId, asked: IsrChange, state: PartitionState) -> None:
+    members = [member.node_id for member in asked.isr]
     if len(set(members)) != len(members) or not set(members) <= set(state.replicas):
         raise Refused(
             ErrorCode.INVALID_REQUEST, f"in-sync set {members} is not a part of the replicas {list(state.replicas)}"
         )
     if node_id not in members:
         raise Refused(ErrorCode.INVALID_REQUEST, f"in-sync set {members} is without its leader {node_id}")
-    for member in change.isr:
+    for member in asked.isr:
         broker = image.brokers.get(member.node_id)
         if broker is None:
             reason = "is not registered"
@@ -103,17 +108,26 @@ def _check_members(image: MetadataImage, node_id: NodeId, change: IsrChange, sta
         raise Refused(ErrorCode.INELIGIBLE_REPLICA, f"broker {member.node_id} {reason}: it cannot be in sync now")
 
 
-def _decide(change: IsrChange, state: PartitionState) -> tuple[list[PartitionChangeRecord], IsrResult]:
-    wanted = {member.node_id for member in change.isr}
-    # In the order of the replicas, so that equal sets are equal lists.
-    isr = tuple(node for node in state.replicas if node in wanted)
-    changed = set(isr) != set(state.isr)
-    result = IsrResult(
-        change.topic_id,
-        change.partition,
-        leader=state.leader,
-        leader_epoch=state.leader_epoch,
-        isr=isr if changed else state.isr,
-        partition_epoch=state.partition_epoch + changed,
-    )
-    return [PartitionChangeRecord(change.topic_id, change.partition, isr=isr)] if changed else [], result
+def _decide(
+    asked: IsrChange, state: PartitionState, rules: ElectionRules
+) -> tuple[list[PartitionChangeRecord], IsrResult]:
+    """Return the record of a change and its result.
+
+    A change that completes a reassignment may also change the leader. Then it is committed, and the broker that asked
+    for it gets an error because it does not lead the partition any more.
+    """
+    new = change(state, rules, isr={member.node_id for member in asked.isr})
+    record = change_record(asked.topic_id, asked.partition, state, new)
+    if new.leader != state.leader:
+        message = f"broker {new.leader} leads the partition now"
+        result = IsrResult(asked.topic_id, asked.partition, ErrorCode.NEW_LEADER_ELECTED, message)
+    else:
+        result = IsrResult(
+            asked.topic_id,
+            asked.partition,
+            leader=new.leader,
+            leader_epoch=new.leader_epoch,
+            isr=new.isr,
+            partition_epoch=state.partition_epoch + (record is not None),
+        )
+    return [] if record is None else [record], result

@@ -1,9 +1,9 @@
 """Place the replicas of new partitions: evenly over hosts, then racks, then brokers.
 
-The preferred leader of a partition is placed on the host with the fewest preferred leaders of the topic. Among equal
-hosts it is the one with the fewest of all topics, so that successive topics continue where the earlier ones ended;
-hosts that are still equal alternate between racks. The same rules choose the broker within the host. Further replicas
-avoid hosts that already have one, then racks.
+Each partition's preferred leader is on the host that has the fewest preferred leaders of the topic; of those, the one
+that has the fewest of all topics, so that successive topics continue where the earlier ones ended. Hosts that are equal
+alternate between racks. The same rules choose the broker of the host. Further replicas avoid hosts that already have
+one, then brokers that are fenced, then racks: a broker that restarts gets its replicas although it cannot lead now.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +17,9 @@ from headrace.model.ids import NodeId
 
 REPLICATION_FACTOR_MAX = 1
 """The replicas of a partition in this release, which does not copy records between brokers."""
+
+DEFAULT_REPLICATION_FACTOR = 3
+"""Replicas of the partitions of a new topic if neither the topic nor the cluster says otherwise, with a host each."""
 
 
 class _Place(NamedTuple):
@@ -35,9 +38,11 @@ class Placement:
     """Places partitions on the brokers of one image, and counts what it has placed."""
 
     def __init__(self, brokers: Iterable[BrokerImage], preferred_leaders: Mapping[NodeId, int]) -> None:
-        available = sorted((broker for broker in brokers if broker.takes_partitions), key=lambda broker: broker.node_id)
+        registered = sorted(brokers, key=lambda broker: broker.node_id)
+        available = [broker for broker in registered if broker.takes_partitions]
         self._hosts = _alternating_racks(available)
-        self._broker_count = len(available)
+        self._unavailable = [broker for broker in registered if not broker.takes_partitions]
+        self._broker_count = len(registered)
         self._preferred = {broker.node_id: preferred_leaders.get(broker.node_id, 0) for broker in available}
 
     def place(
@@ -50,8 +55,14 @@ class Placement:
         if replication_factor > self._broker_count:
             raise Refused(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"replication factor {replication_factor} needs more brokers than the {self._broker_count} that take "
-                "new partitions: request fewer replicas, or start more brokers",
+                f"replication factor {replication_factor} needs more brokers than the {self._broker_count} that are "
+                "registered: request fewer replicas, or start more brokers",
+            )
+        if not self._hosts:
+            raise Refused(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"all {self._broker_count} brokers are fenced or shutting down, so that none can lead new partitions: "
+                "start one",
             )
         leaders = self._leaders(partition_count, existing or {})
         for _, broker in leaders:
@@ -82,17 +93,17 @@ class Placement:
         return leaders
 
     def _replicas(self, number: int, leader: BrokerImage, count: int) -> tuple[NodeId, ...]:
-        """Return the leader and the next brokers, which share no host with it and, if possible, no rack."""
+        """Return the leader and further brokers: on other hosts, available and in other racks, in this order."""
         if count == 1:
             return (leader.node_id,)
         chosen = [leader]
-        turned = [*self._hosts[number + 1 :], *self._hosts[: number + 1]]
+        turned = [*self._hosts[number + 1 :], *self._hosts[: number + 1], self._unavailable]
         while len(chosen) < count:
             hosts, racks = {broker.host for broker in chosen}, {broker.rack for broker in chosen}
             chosen.append(
                 min(
                     (broker for host in turned for broker in host if broker not in chosen),
-                    key=lambda broker: (broker.host in hosts, broker.rack in racks),
+                    key=lambda broker: (broker.host in hosts, not broker.takes_partitions, broker.rack in racks),
                 )
             )
         return tuple(broker.node_id for broker in chosen)
@@ -109,3 +120,8 @@ def _alternating_racks(brokers: Sequence[BrokerImage]) -> list[list[BrokerImage]
         turn = in_rack[host[0].rack] = in_rack.get(host[0].rack, -1) + 1
         turns.append((turn, host))
     return [host for _, host in sorted(turns, key=lambda each: each[0])]
+
+
+def failure_domains(brokers: Iterable[BrokerImage]) -> int:
+    """Return the number of hosts of the registered brokers: replicas beyond it would share one."""
+    return len({broker.host for broker in brokers})

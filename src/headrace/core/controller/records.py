@@ -18,8 +18,13 @@ METADATA_VERSION = "metadata.version"
 """The feature whose level determines record versions."""
 
 METADATA_VERSION_MIN = 25
-METADATA_VERSION_LATEST = 25
-"""Kafka's number for 4.0, which its tools know by name."""
+METADATA_VERSION_LATEST = 26
+"""Kafka's number for 4.1, which its tools know by name."""
+
+REPLICATION_LEVEL = 26
+"""The metadata.version from which partitions may have several replicas. Brokers of earlier releases, which replicate
+nothing and cannot read the records of eligible leaders and reassignments, are not in a cluster at this level.
+"""
 
 GROUP_VERSION = "group.version"
 """The feature for groups of KIP-848."""
@@ -98,6 +103,16 @@ class PartitionRecord(_Fields, frozen=True):
     """The id of the log directory that holds each replica, in the order of `replicas`; zeros where unassigned."""
 
 
+class PartitionMembers(_Fields, frozen=True):
+    """In-sync replicas of a partition together with what few partitions have (`partition_states.PartitionState`)."""
+
+    isr: tuple[NodeId, ...]
+    elr: tuple[NodeId, ...]
+    last_known_elr: tuple[NodeId, ...]
+    adding: tuple[NodeId, ...]
+    removing: tuple[NodeId, ...]
+
+
 class TopicPartitionsRecord(_Fields, frozen=True):
     """Partitions of one topic, packed; only in snapshots. `partition_states` says what a row is."""
 
@@ -108,12 +123,15 @@ class TopicPartitionsRecord(_Fields, frozen=True):
     """Lists of replicas and of in-sync replicas, by the numbers that rows use."""
     directories: tuple[tuple[bytes, ...], ...]
     rows: bytes
+    memberships: tuple[PartitionMembers, ...] = ()
+    """Members of the partitions that have more than in-sync replicas; rows use the numbers -1, -2 and so on."""
 
 
 class PartitionChangeRecord(_Fields, frozen=True):
-    """None leaves a field unchanged. Every change increments the partition epoch, a new leader the leader epoch.
+    """None leaves a field unchanged. Every change increments the partition epoch, a leader the leader epoch.
 
-    The leader NO_NODE leaves the partition without a leader, which increments the leader epoch too.
+    The leader NO_NODE takes the leadership away: that, too, increments the leader epoch, and so does naming the same
+    leader again.
     """
 
     topic_id: _TopicId
@@ -122,6 +140,10 @@ class PartitionChangeRecord(_Fields, frozen=True):
     leader: NodeId | None = None
     replicas: tuple[NodeId, ...] | None = None
     directories: tuple[bytes, ...] | None = None
+    elr: tuple[NodeId, ...] | None = None
+    last_known_elr: tuple[NodeId, ...] | None = None
+    adding: tuple[NodeId, ...] | None = None
+    removing: tuple[NodeId, ...] | None = None
 
 
 class RemoveTopicRecord(_Fields, frozen=True):
@@ -161,6 +183,8 @@ class RegisterBrokerRecord(_Fields, frozen=True):
     metadata_directory: bytes = b""
     """The id of the directory with the metadata log, which identifies the voter together with the node id."""
     in_controlled_shutdown: bool = False
+    boot_id: str = ""
+    """The boot of the machine on which the process runs; empty if it cannot be read."""
 
 
 class UnregisterBrokerRecord(_Fields, frozen=True):
@@ -295,14 +319,22 @@ RECORD_TYPES = (
     RecordType(
         number=0,
         structure=RegisterBrokerRecord,
-        # No older release can be in a cluster with this one, so that both versions have the same level.
-        versions=(RecordVersion(METADATA_VERSION_MIN, 6), RecordVersion(METADATA_VERSION_MIN, 12)),
+        # No release that writes the first version can be in a cluster, so that both have the same level.
+        versions=(
+            RecordVersion(METADATA_VERSION_MIN, 6),
+            RecordVersion(METADATA_VERSION_MIN, 12),
+            RecordVersion(REPLICATION_LEVEL, 13),
+        ),
     ),
     _first_version(1, UnregisterBrokerRecord),
     _first_version(2, TopicRecord),
     _first_version(3, PartitionRecord),
     _first_version(4, ConfigRecord),
-    _first_version(5, PartitionChangeRecord),
+    RecordType(
+        number=5,
+        structure=PartitionChangeRecord,
+        versions=(RecordVersion(METADATA_VERSION_MIN, 6), RecordVersion(REPLICATION_LEVEL, 10)),
+    ),
     _first_version(9, RemoveTopicRecord),
     _first_version(12, FeatureLevelRecord),
     _first_version(15, ProducerIdsRecord),
@@ -312,7 +344,11 @@ RECORD_TYPES = (
         structure=SnapshotHeaderRecord,
         versions=(RecordVersion(METADATA_VERSION_MIN, 4), RecordVersion(METADATA_VERSION_MIN, 5)),
     ),
-    _first_version(101, TopicPartitionsRecord),
+    RecordType(
+        number=101,
+        structure=TopicPartitionsRecord,
+        versions=(RecordVersion(METADATA_VERSION_MIN, 5), RecordVersion(REPLICATION_LEVEL, 6)),
+    ),
 )
 
 _CODEC = RecordCodec(RECORD_TYPES)

@@ -11,7 +11,8 @@ from headrace.model.configs import BrokerConfig
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
     default_partition_count: int = 1
-    default_replication_factor: int = 1
+    default_replication_factor: int | None = None
+    """None: as many replicas as there are failure domains, up to `DEFAULT_REPLICATION_FACTOR`."""
     replication_factor_max: int = REPLICATION_FACTOR_MAX
     topic_deletion_enabled: bool = True
     topics_max: int = 100_000
@@ -23,7 +24,7 @@ class ControllerSettings:
     def of(cls, config: BrokerConfig) -> Self:
         return cls(
             default_partition_count=config.num_partitions,
-            default_replication_factor=config.default_replication_factor,
+            default_replication_factor=config.default_replication_factor if config.sets_replication_factor else None,
             topic_deletion_enabled=config.delete_topics,
             topics_max=config.topics_max,
             partitions_max=config.partitions_max,

@@ -18,8 +18,11 @@ from headrace.core.controller.commands import (
 from headrace.core.controller.configs import check_new_topic_configs
 from headrace.core.controller.image import MetadataImage, TopicImage
 from headrace.core.controller.names import CLUSTER_METADATA_TOPIC, CollisionIndex, check_topic_name
-from headrace.core.controller.placement import Placement
+from headrace.core.controller.partition_changes import UNASSIGNED_DIRECTORY
+from headrace.core.controller.placement import DEFAULT_REPLICATION_FACTOR, Placement, failure_domains
 from headrace.core.controller.records import (
+    METADATA_VERSION,
+    REPLICATION_LEVEL,
     ConfigRecord,
     PartitionRecord,
     Record,
@@ -30,10 +33,6 @@ from headrace.core.controller.records import (
 from headrace.core.controller.settings import ControllerSettings
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, LeaderEpoch, NodeId, TopicId
-
-UNASSIGNED_DIRECTORY = bytes(16)
-"""The broker chooses the log directory when it opens the partition."""
-
 
 TopicDecision = Decision[tuple[TopicResult, ...]]
 
@@ -185,9 +184,9 @@ def _new_topic_replicas(
     partition_count = (
         settings.default_partition_count if topic.partition_count == USE_DEFAULT else topic.partition_count
     )
-    replication_factor = (
-        settings.default_replication_factor if topic.replication_factor == USE_DEFAULT else topic.replication_factor
-    )
+    replication_factor = topic.replication_factor
+    if replication_factor == USE_DEFAULT:
+        replication_factor = default_replication_factor(image, settings)
     if partition_count < 1:
         raise Refused(
             ErrorCode.INVALID_PARTITIONS,
@@ -199,16 +198,34 @@ def _new_topic_replicas(
             f'topic "{topic.name}" cannot have replication factor {replication_factor}: request 1 or more, or '
             "-1 for the default",
         )
-    _check_replication_factor(settings, replication_factor, ErrorCode.INVALID_REPLICATION_FACTOR)
+    _check_replication_factor(image, settings, replication_factor, ErrorCode.INVALID_REPLICATION_FACTOR)
     return placement.place(partition_count, replication_factor)
 
 
-def _check_replication_factor(settings: ControllerSettings, replication_factor: int, code: ErrorCode) -> None:
+def default_replication_factor(image: MetadataImage, settings: ControllerSettings) -> int:
+    """Return the replicas of a topic that asks for the default."""
+    if settings.default_replication_factor is not None:
+        return settings.default_replication_factor
+    if not image.replicates:
+        return 1
+    domains = failure_domains(image.brokers.values())
+    return max(1, min(DEFAULT_REPLICATION_FACTOR, domains, settings.replication_factor_max))
+
+
+def _check_replication_factor(
+    image: MetadataImage, settings: ControllerSettings, replication_factor: int, code: ErrorCode
+) -> None:
     if replication_factor > settings.replication_factor_max:
         raise Refused(
             code,
             f"replication factor {replication_factor} is not supported: a partition has at most "
             f"{settings.replication_factor_max} replica in this release",
+        )
+    if replication_factor > 1 and not image.replicates:
+        raise Refused(
+            code,
+            f"replication factor {replication_factor} needs {METADATA_VERSION} {REPLICATION_LEVEL}, the cluster is at "
+            f"{image.metadata_version}: raise it by UpdateFeatures once every broker runs this release",
         )
 
 
@@ -225,7 +242,7 @@ def _assigned_by_hand(image: MetadataImage, settings: ControllerSettings, topic:
             f'the assigned partitions of topic "{topic.name}" must be numbered from 0 without gap or repetition',
         )
     replicas = [by_partition[index] for index in range(len(by_partition))]
-    _check_replication_factor(settings, len(replicas[0]), ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+    _check_replication_factor(image, settings, len(replicas[0]), ErrorCode.INVALID_REPLICA_ASSIGNMENT)
     _check_assignment(image, replicas, replication_factor=len(replicas[0]))
     return replicas
 

@@ -75,9 +75,9 @@ _TRANSACTIONS = (
 )  # fmt: skip
 
 _REPLICATION = (
-    row("default.replication.factor", INT, 1, "The default replication factor of a new topic.", low=1),
-    row("min.insync.replicas", INT, 1, "The default of the topic config min.insync.replicas.", low=1, scope=CLUSTER),
-    row("unclean.leader.election.enable", BOOLEAN, False, "The default of the topic config unclean.leader.election.enable.", scope=CLUSTER, honoured=False),
+    row("default.replication.factor", INT, 3, "The replication factor of a new topic that asks for the default; unless it is set, at most the number of hosts with a broker.", low=1),
+    row("min.insync.replicas", INT, 1, "The default of the topic config min.insync.replicas; unless it is set, 2 for topics with three replicas or more. Every node of a cluster needs the same value.", low=1, scope=CLUSTER),
+    row("unclean.leader.election.enable", BOOLEAN, False, "The default of the topic config unclean.leader.election.enable.", scope=CLUSTER),
     row("auto.leader.rebalance.enable", BOOLEAN, True, "Whether leadership is moved back to preferred replicas automatically.", honoured=False),
     row("leader.imbalance.check.interval.seconds", LONG, 300, "The interval of the check for leader imbalance.", low=1, honoured=False),
     row("leader.imbalance.per.broker.percentage", INT, 10, "The leader imbalance that is tolerated per broker.", low=0, honoured=False),

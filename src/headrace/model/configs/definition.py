@@ -13,6 +13,9 @@ ConfigValue = bool | int | float | str | tuple[str, ...] | None
 VALUE_LENGTH_MAX = 32_767
 """Characters of a value: the maximum of a non-compact string on the wire."""
 
+REPLICAS_OF_REPLICATED = 3
+"""The number of replicas from which a topic can lose one and still have two."""
+
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
@@ -66,6 +69,8 @@ class ConfigKey:
     sensitive: bool = False
     counterparts: tuple[Counterpart, ...] = ()
     """The broker configs that set the default of a topic config, most specific first."""
+    replicated_default: ConfigValue = None
+    """The default of a topic config for topics with `REPLICAS_OF_REPLICATED` replicas or more, if it differs."""
     honoured: bool = True
     """False for a config that is stored and described as in Kafka but has no effect in this release; values other
     than the default are accepted with a warning, or refused."""
@@ -277,6 +282,7 @@ def row(
     scope: Scope = Scope.READ_ONLY,
     sensitive: bool = False,
     broker: tuple[tuple[str, int], ...] = (),
+    replicated_default: ConfigValue = None,
     honoured: bool = True,
     refusal: str = "",
 ) -> ConfigKey:
@@ -293,6 +299,7 @@ def row(
         scope=scope,
         sensitive=sensitive,
         counterparts=tuple(Counterpart(name=counterpart, factor=factor) for counterpart, factor in broker),
+        replicated_default=replicated_default,
         honoured=honoured and not refusal,
         refusal=refusal,
     )

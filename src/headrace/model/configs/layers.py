@@ -7,7 +7,14 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from headrace.model.configs.broker import BROKER_CONFIGS
-from headrace.model.configs.definition import ConfigKey, ConfigValue, Scope, parse_value, render_value
+from headrace.model.configs.definition import (
+    REPLICAS_OF_REPLICATED,
+    ConfigKey,
+    ConfigValue,
+    Scope,
+    parse_value,
+    render_value,
+)
 from headrace.model.configs.topic import TOPIC_CONFIGS
 
 NO_TEXTS: Mapping[str, str] = MappingProxyType({})
@@ -85,26 +92,38 @@ class BrokerLayers:
             entries.append(ConfigEntry(key, value, source, key.scope is Scope.READ_ONLY, synonyms))
         return entries
 
-    def topic_value(self, key: ConfigKey, overrides: Mapping[str, str]) -> ConfigValue:
-        """Return the effective value of a topic config: the topic's own, or that of its broker configs."""
+    def topic_value(self, key: ConfigKey, overrides: Mapping[str, str], *, replicas: int = 1) -> ConfigValue:
+        """Return the effective value of a topic config: the topic's own, that of its broker configs, or the default
+        for a topic with that number of replicas.
+        """
         if key.name in overrides:
             return parse_value(key, overrides[key.name])
+        if self._takes_replicated_default(key, replicas):
+            return key.replicated_default
         for counterpart in key.counterparts:
             value = self.value(counterpart.name)
             if value is not None:
                 return value if counterpart.factor == 1 else _multiplied(value, counterpart.factor)
         return key.default
 
-    def describe_topic(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    def _takes_replicated_default(self, key: ConfigKey, replicas: int) -> bool:
+        if key.replicated_default is None or replicas < REPLICAS_OF_REPLICATED:
+            return False
+        layers = (self.dynamic_broker, self.dynamic_default, self.static)
+        return not any(counterpart.name in texts for counterpart in key.counterparts for texts in layers)
+
+    def describe_topic(self, overrides: Mapping[str, str], *, replicas: int = 1) -> list[ConfigEntry]:
         """Return every topic config with its effective value for a topic that sets `overrides`."""
         entries: list[ConfigEntry] = []
         for key in TOPIC_CONFIGS:
             synonyms = self.synonyms(*(counterpart.name for counterpart in key.counterparts))
             if not synonyms and key.default is not None:
                 synonyms = (_synonym(key.name, render_value(key.default), ConfigSource.DEFAULT),)
+            if self._takes_replicated_default(key, replicas):
+                synonyms = (_synonym(key.name, render_value(key.replicated_default), ConfigSource.DEFAULT),)
             if key.name in overrides:
                 synonyms = (_synonym(key.name, overrides[key.name], ConfigSource.TOPIC), *synonyms)
-            value = None if key.sensitive else render_value(self.topic_value(key, overrides))
+            value = None if key.sensitive else render_value(self.topic_value(key, overrides, replicas=replicas))
             source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
             entries.append(ConfigEntry(key, value, source, False, synonyms))
         return entries

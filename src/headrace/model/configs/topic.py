@@ -78,8 +78,8 @@ _MESSAGES = (
 )  # fmt: skip
 
 _REPLICATION = (
-    row("min.insync.replicas", INT, 1, "The minimum number of in-sync replicas for a write with acks=all.", low=1, broker=(("min.insync.replicas", 1),)),
-    row("unclean.leader.election.enable", BOOLEAN, False, "Whether a replica that may lack acknowledged records can become leader if no in-sync replica is left.", honoured=False, broker=(("unclean.leader.election.enable", 1),)),
+    row("min.insync.replicas", INT, 1, "The minimum number of in-sync replicas for a write with acks=all; 2 by default for topics with three replicas or more. A topic with fewer replicas needs all of them.", low=1, broker=(("min.insync.replicas", 1),), replicated_default=2),
+    row("unclean.leader.election.enable", BOOLEAN, False, "Whether a replica that may lack acknowledged records can become leader if no in-sync replica is left.", broker=(("unclean.leader.election.enable", 1),)),
     row("leader.replication.throttled.replicas", LIST, (), "Replicas whose outgoing replication is throttled, as partition:broker.", validator=_throttled_replicas, honoured=False),
     row("follower.replication.throttled.replicas", LIST, (), "Replicas whose incoming replication is throttled, as partition:broker.", validator=_throttled_replicas, honoured=False),
 )  # fmt: skip

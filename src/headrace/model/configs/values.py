@@ -126,6 +126,8 @@ class BrokerConfig:
     log_dirs: tuple[str, ...]
     num_partitions: int
     default_replication_factor: int
+    sets_replication_factor: bool
+    """False if default.replication.factor has its default, which does not go beyond the failure domains."""
     auto_create_topics: bool
     delete_topics: bool
     frame_bytes_max: int
@@ -178,13 +180,15 @@ class BrokerConfig:
         """Return every broker config, for DescribeConfigs."""
         return self.layers.describe()
 
-    def describe_topic(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    def describe_topic(self, overrides: Mapping[str, str], *, replicas: int = 1) -> list[ConfigEntry]:
         """Return every config of a topic that sets `overrides`, for DescribeConfigs."""
-        return self.layers.describe_topic(overrides)
+        return self.layers.describe_topic(overrides, replicas=replicas)
 
-    def topic_view(self, overrides: Mapping[str, str] = NO_TEXTS) -> TopicConfig:
-        """Return the effective configs of a topic that sets `overrides`."""
-        values = _Values({key.name: self.layers.topic_value(key, overrides) for key in TOPIC_CONFIGS})
+    def topic_view(self, overrides: Mapping[str, str] = NO_TEXTS, *, replicas: int = 1) -> TopicConfig:
+        """Return the effective configs of a topic that has `replicas` replicas and sets `overrides`."""
+        values = _Values(
+            {key.name: self.layers.topic_value(key, overrides, replicas=replicas) for key in TOPIC_CONFIGS}
+        )
         policies = values.items("cleanup.policy")
         return TopicConfig(
             cleanup_delete="delete" in policies,
@@ -288,6 +292,7 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         log_dirs=values.items("log.dirs") or (values.text("log.dir"),),
         num_partitions=values.whole("num.partitions"),
         default_replication_factor=values.whole("default.replication.factor"),
+        sets_replication_factor="default.replication.factor" in layers.static,
         auto_create_topics=values.flag("auto.create.topics.enable"),
         delete_topics=values.flag("delete.topic.enable"),
         frame_bytes_max=values.whole("socket.request.max.bytes"),

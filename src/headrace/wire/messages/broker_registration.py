@@ -75,6 +75,8 @@ class BrokerRegistrationRequest:
     host: str = ""
     is_controller: bool = False
     metadata_directory_id: bytes = ZERO_UUID
+    boot_id: str = ""
+    closed_cleanly: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,6 +282,8 @@ def _read_request_v4(body: Buffer, position: int) -> tuple[BrokerRegistrationReq
     host: str = ""
     is_controller: bool = False
     metadata_directory_id: bytes = ZERO_UUID
+    boot_id: str = ""
+    closed_cleanly: bool = False
     tag_count, position = read_tag_count(body, position)
     for _ in range(tag_count):
         tag, position, stop = read_tag(body, position)
@@ -289,6 +293,10 @@ def _read_request_v4(body: Buffer, position: int) -> tuple[BrokerRegistrationReq
             is_controller, position = read_bool(body, position)
         elif tag == 10002:
             metadata_directory_id, position = read_uuid(body, position)
+        elif tag == 10003:
+            boot_id, position = read_compact_string(body, position)
+        elif tag == 10004:
+            closed_cleanly, position = read_bool(body, position)
         else:
             position = stop
         end_tag(position, stop)
@@ -305,6 +313,8 @@ def _read_request_v4(body: Buffer, position: int) -> tuple[BrokerRegistrationReq
         host=host,
         is_controller=is_controller,
         metadata_directory_id=metadata_directory_id,
+        boot_id=boot_id,
+        closed_cleanly=closed_cleanly,
     )
     return message, position
 
@@ -332,6 +342,14 @@ def _write_request_v4(write: Write, message: BrokerRegistrationRequest) -> None:
         parts = []
         parts.append(UUID.pack(uuid(message.metadata_directory_id)))
         tagged.append((10002, b"".join(parts)))
+    if message.boot_id:
+        parts = []
+        write_compact_string(parts.append, message.boot_id)
+        tagged.append((10003, b"".join(parts)))
+    if message.closed_cleanly:
+        parts = []
+        parts.append(BOOL.pack(message.closed_cleanly))
+        tagged.append((10004, b"".join(parts)))
     write_tags(write, tagged)
 
 

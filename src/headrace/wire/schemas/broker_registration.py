@@ -47,6 +47,8 @@ REQUEST = request(
         field("host", STRING, "4+", tag=10_000),
         field("is_controller", BOOL, "4+", tag=10_001),
         field("metadata_directory_id", UUID, "4+", tag=10_002),
+        field("boot_id", STRING, "4+", tag=10_003),
+        field("closed_cleanly", BOOL, "4+", tag=10_004),
     ],
 )
 

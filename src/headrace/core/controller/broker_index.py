@@ -1,9 +1,7 @@
-"""Topics by the brokers that may lead one of their partitions: the partitions of a lost broker are found without a scan
-of all topics.
+"""Topics by the brokers that their partitions name, so that a lost broker is decided on without a scan.
 
-A topic is added when a broker becomes a leader in it, and stays until the next lookup finds that the broker leads
-nothing there any more. A second index of this kind holds the topics with partitions that wait for a broker to lead
-them.
+A topic is added when one of its partitions begins to name a broker, and stays until the next lookup finds that none
+does any more. One index has the brokers with in-sync and eligible replicas, another those that wait for a leader.
 """
 
 from array import array
@@ -16,7 +14,7 @@ STALE_ENTRIES_MIN = 1_024
 """Entries of one broker, at least, before they are checked for repetitions."""
 
 
-class LeaderIndex:
+class BrokerIndex:
     """Numbers of topics by broker."""
 
     __slots__ = ("_check_at", "_topics")
@@ -42,8 +40,8 @@ class LeaderIndex:
         self._store(node_id, list(found))
         return found
 
-    def copy(self) -> "LeaderIndex":
-        twin = LeaderIndex()
+    def copy(self) -> "BrokerIndex":
+        twin = BrokerIndex()
         twin._topics = {node_id: topics[:] for node_id, topics in self._topics.items()}
         twin._check_at = self._check_at.copy()
         return twin

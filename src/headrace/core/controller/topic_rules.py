@@ -1,0 +1,56 @@
+"""The rules of elections per topic, from the configs of topics and of the cluster."""
+
+from collections.abc import Mapping
+
+from headrace.core.controller.image import MetadataImage, TopicImage
+from headrace.core.controller.partition_changes import ElectionRules
+from headrace.core.controller.settings import ControllerSettings
+from headrace.model.configs import TOPIC_CONFIGS
+from headrace.model.configs.layers import BrokerLayers
+from headrace.model.ids import NO_NODE, NodeId
+
+_MIN_INSYNC_REPLICAS = TOPIC_CONFIGS.lookup("min.insync.replicas")
+_UNCLEAN_ELECTION = TOPIC_CONFIGS.lookup("unclean.leader.election.enable")
+
+
+class TopicRules:
+    """Gives the rules of one decision; topics without configs of their own share them."""
+
+    def __init__(
+        self,
+        image: MetadataImage,
+        settings: ControllerSettings,
+        *,
+        without: NodeId = NO_NODE,
+        including: NodeId = NO_NODE,
+    ) -> None:
+        """`without` is a broker that the decision takes out of service, `including` one that it puts into service."""
+        self._image = image
+        self._layers = BrokerLayers(static=settings.static_configs, dynamic_default=image.cluster_configs())
+        self._available = frozenset(
+            broker.node_id
+            for broker in image.brokers.values()
+            if (broker.takes_partitions or broker.node_id == including) and broker.node_id != without
+        )
+        self._shared: dict[int, ElectionRules] = {}
+        """The rules of topics without configs, by the number of replicas."""
+
+    def of(self, topic: TopicImage) -> ElectionRules:
+        configs = self._image.topic_configs(topic.name)
+        replicas = topic.replication_factor
+        if configs:
+            return self._rules(configs, replicas)
+        rules = self._shared.get(replicas)
+        if rules is None:
+            rules = self._shared[replicas] = self._rules(configs, replicas)
+        return rules
+
+    def _rules(self, configs: Mapping[str, str], replicas: int) -> ElectionRules:
+        minimum = self._layers.topic_value(_MIN_INSYNC_REPLICAS, configs, replicas=replicas)
+        assert isinstance(minimum, int)
+        return ElectionRules(
+            available=self._available,
+            min_insync_replicas=minimum,
+            unclean=bool(self._layers.topic_value(_UNCLEAN_ELECTION, configs)),
+            replicates=self._image.replicates,
+        )
