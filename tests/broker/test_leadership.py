@@ -125,7 +125,7 @@ def test_batches_of_the_turn_in_which_the_leadership_moves_are_taken_back(broker
     assert replica.append(batch, 0, len(batch), 9, -1, client.now()).base_offset == 1
     replica.resign(state._replace(leader=OTHER, leader_epoch=state.leader_epoch + 1))
     assert (replica.log.staged_end_offset, replica.log.staged) == (1, False)
-    replica.lead(THIS, state._replace(leader_epoch=state.leader_epoch + 2))
+    replica.lead(THIS, state._replace(leader_epoch=state.leader_epoch + 2), replica_lag_ms_max=30_000)
     assert client.produce("t", content=sequenced(client, 1)).base_offset == 1
     assert client.values("t") == [b"s0", b"s1"]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.core.replication.follower import Follower, WrongAnswer
-from headrace.core.replication.role import AdvanceStart, FetchFrom, HighWatermarkRaised, RestartAt, TruncateTo
+from headrace.core.replication.role import AdvanceStart, Effects, FetchFrom, HighWatermarkRaised, RestartAt, TruncateTo
 from headrace.model.ids import LeaderEpoch, NodeId, Offset
 
 
@@ -29,6 +29,13 @@ def follower(
     )
 
 
+def fetched(
+    role: Follower, log_end: Offset, last_epoch: int, *, leader_high_watermark: int, leader_log_start: int
+) -> Effects:
+    role.appended(log_end, last_epoch)
+    return role.fetched(leader_high_watermark=leader_high_watermark, leader_log_start=leader_log_start)
+
+
 class TestFetching:
     def test_it_fetches_from_its_end_and_names_its_last_epoch(self) -> None:
         assert follower().next_fetch() == FetchFrom(Offset(10), 3)
@@ -38,19 +45,19 @@ class TestFetching:
 
     def test_it_commits_what_the_leader_commits_up_to_its_own_end(self) -> None:
         role = follower()
-        fetched = role.fetched(log_end=Offset(12), last_epoch=5, leader_high_watermark=20, leader_log_start=0)
-        assert fetched == (HighWatermarkRaised(Offset(12)),)
+        effects = fetched(role, Offset(12), 5, leader_high_watermark=20, leader_log_start=0)
+        assert effects == (HighWatermarkRaised(Offset(12)),)
         assert role.next_fetch() == FetchFrom(Offset(12), 5)
 
     def test_an_older_high_watermark_changes_nothing(self) -> None:
         role = follower()
-        assert role.fetched(log_end=Offset(10), last_epoch=3, leader_high_watermark=2, leader_log_start=0) == ()
+        assert fetched(role, Offset(10), 3, leader_high_watermark=2, leader_log_start=0) == ()
         assert role.high_watermark == 4
 
     def test_it_deletes_what_the_leader_has_deleted(self) -> None:
         role = follower()
-        fetched = role.fetched(log_end=Offset(10), last_epoch=3, leader_high_watermark=4, leader_log_start=6)
-        assert fetched == (AdvanceStart(Offset(6)),)
+        effects = fetched(role, Offset(10), 3, leader_high_watermark=4, leader_log_start=6)
+        assert effects == (AdvanceStart(Offset(6)),)
 
     def test_a_high_watermark_beyond_the_log_is_cut(self) -> None:
         assert follower(high_watermark=30).high_watermark == 10
@@ -59,7 +66,7 @@ class TestFetching:
 class TestSyncs:
     def test_it_does_not_claim_what_is_not_on_disk(self) -> None:
         role = follower(flush_before_fetch=True, flushed=10)
-        role.fetched(log_end=Offset(12), last_epoch=5, leader_high_watermark=12, leader_log_start=0)
+        fetched(role, Offset(12), 5, leader_high_watermark=12, leader_log_start=0)
         assert role.next_fetch() is None
         assert role.log_flushed(Offset(11)) == ()
         assert role.log_flushed(Offset(12)) == (FetchFrom(Offset(12), 5),)
@@ -124,3 +131,12 @@ class TestTruncation:
     def test_records_are_not_given_up_for_an_offset_that_the_leader_should_have(self, leader_log_start: int) -> None:
         with pytest.raises(WrongAnswer):
             follower().out_of_range(leader_log_start)
+
+    def test_an_empty_log_begins_with_the_batch_that_contains_the_leaders_start(self) -> None:
+        role = follower(log_start=10)
+        assert role.batch_begins_at(8) == (RestartAt(Offset(8)),)
+
+    @pytest.mark.parametrize("base_offset", [-1, 10, 12])
+    def test_a_batch_elsewhere_is_refused(self, base_offset: int) -> None:
+        with pytest.raises(WrongAnswer):
+            follower(log_start=10).batch_begins_at(base_offset)

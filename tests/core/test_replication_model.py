@@ -246,12 +246,8 @@ class Cluster:
             replica.cut_to = effect.offset
             return
         replica.append(answer.batches)
-        role.fetched(
-            log_end=replica.end,
-            last_epoch=replica.last_epoch,
-            leader_high_watermark=answer.high_watermark,
-            leader_log_start=0,
-        )
+        role.appended(replica.end, replica.last_epoch)
+        role.fetched(leader_high_watermark=answer.high_watermark, leader_log_start=0)
 
     def check_lag(self, replica: Replica) -> None:
         self.now_ms += LAG_MS // 2

@@ -27,6 +27,8 @@ from headrace.broker.partitions.scan_leases import ScanLeases
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.peers.requests import NoPeers, PeerRequests
 from headrace.broker.produce.stages import ProduceStages
+from headrace.broker.replication.partition_replication import PartitionReplication
+from headrace.broker.replication.served_fetches import ServedFetches
 from headrace.broker.timers import Timers
 from headrace.broker.topic_metadata import TopicMetadata
 from headrace.core.controller.commands import NewTopic
@@ -60,6 +62,7 @@ class Broker:
         metrics: Metrics,
         logger: NodeLogger,
         peers: PeerRequests | None = None,
+        fetch_links: PeerRequests | None = None,
     ) -> None:
         self.config = config
         self.clock = ports.clock
@@ -74,6 +77,7 @@ class Broker:
         self.node_id = NodeId(config.node_id)
         self.controller = controller
         self.peers = peers or NoPeers(timers)
+        """The other nodes of the cluster."""
         self.membership = Membership(
             node_id=self.node_id,
             cluster_id=cluster_id,
@@ -93,8 +97,20 @@ class Broker:
             heartbeat_interval_ms=config.cluster.heartbeat_interval_ms,
             session_timeout_ms=config.cluster.session_timeout_ms,
         )
-        """The other nodes of the cluster."""
         self.partitions = partitions
+        self.replication = partitions.replication = PartitionReplication(
+            node_id=self.node_id,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+            controller=controller,
+            peers=self.peers,
+            fetch_links=fetch_links or NoPeers(timers),
+            partitions=partitions,
+            ports=ports,
+            timers=timers,
+            metrics=metrics,
+            logger=logger,
+        )
+        self.served_fetches = ServedFetches(self)
         self._files = files
         self.timers = timers
         self.metrics = metrics
@@ -237,3 +253,5 @@ class Broker:
 
     def end_turn(self) -> None:
         self.partitions.end_turn()
+        if self.served_fetches.woken:
+            self.served_fetches.end_turn()

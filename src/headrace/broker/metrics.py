@@ -77,6 +77,8 @@ class Metrics:
         self.fetch_errors = [0] * ERROR_CODES_MAX
         self.records_appended = 0
         self.bytes_appended = 0
+        self.records_replicated = 0
+        self.bytes_replicated = 0
         self.bytes_fetched = 0
         self.bytes_in = 0
         self.bytes_out = 0
@@ -168,6 +170,8 @@ class Metrics:
             ("handler_failures", "Requests that failed by a fault of the broker.", self.handler_failures),
             ("records_appended", "Records appended.", self.records_appended),
             ("bytes_appended", "Bytes of record batches appended.", self.bytes_appended),
+            ("records_replicated", "Records copied from leaders.", self.records_replicated),
+            ("bytes_replicated", "Bytes of record batches copied from leaders.", self.bytes_replicated),
             ("bytes_fetched", "Bytes of record batches handed to consumers.", self.bytes_fetched),
             ("bytes_in", "Bytes received from clients.", self.bytes_in),
             ("bytes_out", "Bytes sent to clients.", self.bytes_out),

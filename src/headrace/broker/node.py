@@ -112,6 +112,7 @@ class Node:
             metrics=self.metrics,
             logger=self.logger,
             peers=None if self._peers is None else self._peers.links,
+            fetch_links=None if self._peers is None else self._peers.fetch_links,
         )
         self.loop = self._loop()
         self._compose_background_tasks(partitions)
@@ -380,6 +381,7 @@ class Node:
         self.loop.close_listeners()
         if self._peers is not None:
             self._peers.links.close()
+            self._peers.fetch_links.close()
         self.loop.close_connections()
         self._ports.spawner.close()
         self._scrubber.close()
@@ -420,6 +422,7 @@ class Node:
             "Partitions on this node that it leads.",
             (((), sum(partition.serves for partition in broker.partitions)),),
         )
+        yield from broker.replication.families()
         yield from broker.groups.families()
         yield from broker.transactions.families()
         yield from broker.scans.families()

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
+from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.fetch_sessions import FetchSessions
 from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.partitions.reader import ReaderServices
@@ -27,6 +28,7 @@ from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_EPOCH, NodeId
 from headrace.ports.clock import Clock
 from headrace.ports.disk import Disk, FileRange
+from headrace.wire.replica_fetch import ReplicaFetchRequest
 
 
 class PartitionLookup(Protocol):
@@ -155,6 +157,20 @@ class RaftServices(Protocol):
     @property
     def deliver_raft(self) -> Callable[[NodeId, bytes], None]:
         """Called with the node that sent a message, and the encoded message."""
+
+
+class FollowerFetches(Protocol):
+    """Takes the fetches of followers."""
+
+    def begin(self, connection: Connection, request: ReplicaFetchRequest, correlation_id: int) -> None:
+        """Answer a fetch, now or when there is something to send."""
+
+
+class ReplicaFetchServices(Protocol):
+    """Serves followers on other brokers."""
+
+    @property
+    def served_fetches(self) -> FollowerFetches: ...
 
 
 class FetchServices(ReaderServices, RequestServices, MetadataSource, Protocol):

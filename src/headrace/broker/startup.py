@@ -117,6 +117,7 @@ class Startup:
         broker.take_dynamic_configs()
         began_ms = broker.clock.monotonic_ms()
         broker.partitions.open_all(broker.image)
+        broker.replication.start()
         self._log_recovery(broker.clock.monotonic_ms() - began_ms)
         self._follow_metadata()
 

@@ -202,6 +202,15 @@ NAME_RESOLVED_MS = 30_000
 NAME_RESOLVING_MS_MAX = 10_000
 """Time after which a resolver that has not answered counts as failed."""
 
+REPLICA_FETCH_PARTITIONS_MAX = 500
+"""Partitions of one fetch of a follower; it fetches further ones in turn."""
+
+REPLICA_FETCH_BYTES_MAX = 32 << 20
+"""Records of one response to a follower, whatever it asks for; the first batch is sent even if it is larger."""
+
+REPLICA_FETCH_WAIT_MS_MAX = 500
+"""Time for which a leader keeps a follower's fetch that finds nothing."""
+
 NAMES_MAX = 1_000
 """Host names of other nodes whose addresses are kept."""
 

@@ -5,7 +5,7 @@ Readers and writers are tuples with one function per version, and None for a ver
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from headrace.wire.errors import ProtocolError
 from headrace.wire.primitives.layouts import Buffer
@@ -14,6 +14,14 @@ from headrace.wire.primitives.stepped import SteppedBody
 from headrace.wire.primitives.writers import LongArray, Pieces, Writer
 
 T = TypeVar("T")
+
+
+class PeerCodec(Protocol):
+    """The part of a codec that the asking side uses."""
+
+    def encode_request(self, message: Any, version: int) -> bytes: ...
+    def decode_response(self, buffer: Buffer, position: int, end: int, version: int) -> Any: ...
+
 
 UNWRITABLE = (struct.error, TypeError, AttributeError, UnicodeEncodeError, OverflowError)
 """Exceptions for a value of the wrong type or range, before they become a ProtocolError."""

@@ -21,12 +21,12 @@ from headrace.broker.api.large_requests import (
     read_in_steps,
 )
 from headrace.broker.api.refusals import too_large
-from headrace.broker.api.registry import BEFORE_AUTHENTICATION, INTERNAL, SERVED, ServedApi
+from headrace.broker.api.registry import BEFORE_AUTHENTICATION, FOLLOWERS_FETCH, INTERNAL, SERVED, ServedApi
 from headrace.broker.api.response_writer import ResponseWriter
 from headrace.broker.api.support.proposals import COMMIT_WAIT_MS_MIN
 from headrace.broker.net.connection import NO_RESPONSE_YET, NO_TOKEN, Connection, PeerResponseSlot, ResponseSlot
 from headrace.broker.net.receiver import HandleRepeat
-from headrace.broker.services import FetchServices, RaftServices, TurnClock
+from headrace.broker.services import FetchServices, RaftServices, ReplicaFetchServices, TurnClock
 from headrace.model.limits import (
     FORWARD_WAIT_MS,
     FORWARD_WAIT_MS_MAX,
@@ -47,7 +47,9 @@ _INT16 = Struct(">h")
 _OFFSET_COMMIT = int(ApiKey.OFFSET_COMMIT)
 
 _FOR_CLIENTS = frozenset((ApiKey.PRODUCE, ApiKey.FETCH))
-"""APIs that other nodes do not use: their responses are in order, so that they would delay all others."""
+"""APIs whose handlers for clients other nodes do not use: their responses are in order, so that they would delay all
+others. Followers have a Fetch of their own.
+"""
 
 _MOSTLY_OPAQUE = frozenset((ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.FORWARD_REQUEST))
 """Records, subscriptions, assignments and forwarded requests are passed on without being read, so their size costs
@@ -55,7 +57,9 @@ nothing.
 """
 
 
-class DispatchServices(HandlerServices, FetchServices, TurnClock, produce.ProduceServices, RaftServices, Protocol):
+class DispatchServices(
+    HandlerServices, FetchServices, TurnClock, produce.ProduceServices, RaftServices, ReplicaFetchServices, Protocol
+):
     """Everything that handlers use; `Broker` is the implementation."""
 
 
@@ -100,6 +104,20 @@ def _raft_messages(
     raft_messages.handle(services, connection, frame, position, end, version, correlation_id)
 
 
+def _replica_fetch(
+    services: DispatchServices,
+    connection: Connection,
+    frame: memoryview,
+    position: int,
+    end: int,
+    version: int,
+    correlation_id: int,
+) -> None:
+    from headrace.broker.api import replica_fetch  # only nodes with peers need it
+
+    replica_fetch.handle(services, connection, frame, position, end, version, correlation_id)
+
+
 def _respond(handler: Handler, request: Any, context: RequestContext) -> None:
     response = handler.handle(request, context)
     if not isinstance(response, Parked):
@@ -111,7 +129,8 @@ class Dispatcher:
         self._services = services
         self._routes = _routes(SERVED, {ApiKey.PRODUCE: produce.handle, ApiKey.FETCH: fetch.handle})
         self._peer_routes = _routes(
-            (*INTERNAL, *(api for api in SERVED if api.key not in _FOR_CLIENTS)), {ApiKey.RAFT_MESSAGES: _raft_messages}
+            (*INTERNAL, FOLLOWERS_FETCH, *(api for api in SERVED if api.key not in _FOR_CLIENTS)),
+            {ApiKey.RAFT_MESSAGES: _raft_messages, ApiKey.FETCH: _replica_fetch},
         )
         self._requests = services.metrics.requests
         self._handlers: dict[int, Handler] = {}

@@ -88,5 +88,8 @@ INTERNAL = (
 )
 """APIs between the nodes of a cluster: served on the CONTROLLER listener alone, and not listed by ApiVersions."""
 
+FOLLOWERS_FETCH = ServedApi(ApiKey.FETCH, 17, 17, "replica_fetch")
+"""Fetch as followers send it on the CONTROLLER listener, in the one version that brokers use among themselves."""
+
 BEFORE_AUTHENTICATION = frozenset({ApiKey.AUTHENTICATE_PEER, ApiKey.JOIN_CLUSTER})
 """APIs that a connection at the CONTROLLER listener may use before it has authenticated."""

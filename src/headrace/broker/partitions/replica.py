@@ -1,7 +1,7 @@
 """One partition's copy on this node: the appends of a turn, their acknowledgement, and the fetches that wait for more.
 
-A replica is a log and a role. The metadata image decides which role: `lead` begins a leader epoch, `resign` ends the
-leadership. Only a leader serves clients; from any other replica they get the error in `refusal`.
+A replica is a log and a role. The metadata image decides which role: `lead` begins a leader epoch, `follow` and
+`resign` end the leadership. Only a leader serves clients; from any other replica they get the error in `refusal`.
 
 The batches of all requests of a turn are staged and written by one call. Responses are encoded before the write and
 sent after it. A response is changed afterwards only if it has to wait longer than its turn (for a sync, for followers),
@@ -18,11 +18,21 @@ from headrace.broker.partitions.acknowledgements import AckWaits, patch_error
 from headrace.broker.partitions.append_result import NO_APPEND_TIME, AppendedBatch, AppendResult, RejectedBatch
 from headrace.broker.partitions.fetch_waiters import FetchWaiter, FetchWaiters, ReadBound
 from headrace.broker.partitions.record_rules import NOTHING_PREPARED, PreparedRecords, RecordRules
+from headrace.broker.partitions.replication_hooks import NO_REPLICATION, ReplicationHooks
 from headrace.broker.partitions.verification import Verifications
 from headrace.broker.timers import Timers
 from headrace.core.controller.partition_states import PartitionState
-from headrace.core.replication.leader import Leader
-from headrace.core.replication.role import Idle, ReplicaRole
+from headrace.core.replication.follower import Follower
+from headrace.core.replication.leader import FollowerFetch, Leader
+from headrace.core.replication.role import (
+    Effects,
+    ExpandIsr,
+    FetchFrom,
+    HighWatermarkRaised,
+    Idle,
+    ReplicaRole,
+    ShrinkIsr,
+)
 from headrace.log.errors import DamagedLog, SequenceRejected
 from headrace.log.partition_log import PartitionLog
 from headrace.log.space import Space
@@ -57,6 +67,7 @@ _unpack_header = HEADER.unpack_from
 class Replica:
     __slots__ = (
         "_acks",
+        "_hooks",
         "_on_error",
         "_takes_plain",
         "_timers",
@@ -64,6 +75,7 @@ class Replica:
         "_unconfirmed",
         "_unseen_bytes",
         "_waiters",
+        "being_cut",
         "config",
         "index",
         "log",
@@ -93,6 +105,7 @@ class Replica:
         timers: Timers,
         touched: "list[Replica]",
         on_error: "Callable[[Replica, OSError | DamagedLog], None]",
+        hooks: ReplicationHooks = NO_REPLICATION,
     ) -> None:
         self.topic = topic
         self.index = index
@@ -112,9 +125,13 @@ class Replica:
         self._touched = touched
         self.touched = False
         self._on_error = on_error
+        self._hooks = hooks
         self._unconfirmed: list[tuple[ResponseSlot, int, int, int, int]] = []
         self._acks = AckWaits(timers)
         self._waiters = FetchWaiters(log, role)
+        self.being_cut = False
+        """True while a helper removes the end of the log, or all of it: nothing is appended, and this node cannot lead.
+        """
         self._unseen_bytes = 0
         """Bytes that were staged and not counted as readable yet."""
         self.verifications = Verifications(log)
@@ -123,7 +140,7 @@ class Replica:
 
     # Roles
 
-    def lead(self, node_id: NodeId, state: PartitionState) -> None:
+    def lead(self, node_id: NodeId, state: PartitionState, *, replica_lag_ms_max: float) -> None:
         """Begin a leader epoch of this node. Requests that wait since an earlier epoch of this node go on."""
         self.log.begin_epoch(state.leader_epoch)
         config, role = self.config, self.role
@@ -139,6 +156,7 @@ class Replica:
                 high_watermark=role.high_watermark,
                 flush_before_commit=config.flush_messages == 1,
                 min_insync_replicas=config.min_insync_replicas,
+                replica_lag_ms_max=replica_lag_ms_max,
                 now_ms=self._timers.now_ms(),
             )
         )
@@ -147,10 +165,51 @@ class Replica:
             self.high_watermark_raised()
 
     def take_isr(self, state: PartitionState) -> None:
-        """Apply an in-sync set that the controller committed within the leader epoch of this node."""
-        assert isinstance(self.role, Leader)
-        if self.role.partition_changed(state.replicas, state.isr, state.partition_epoch):
-            self.high_watermark_raised()
+        """Apply replicas and an in-sync set that the controller committed within the leader epoch of this node.
+
+        Writes with acks=all that wait while too few replicas are left in sync fail: how long that lasts is not known.
+        """
+        role = self.role
+        assert isinstance(role, Leader)
+        self.execute(role.partition_changed(state.replicas, state.isr, state.partition_epoch))
+        if not role.acks_all_allowed:
+            self._acks.fail(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+
+    def follow(self, state: PartitionState) -> None:
+        """Copy another leader, in a new leader epoch or the current one."""
+        role = self.role
+        if isinstance(role, Follower) and (role.leader, role.leader_epoch) == (state.leader, state.leader_epoch):
+            role.partition_changed(state.partition_epoch)
+            return
+        self.resign(state)
+        log = self.log
+        log.epochs.truncate_from(log.end_offset)  # an epoch in which this node led and wrote nothing
+        self._take_role(
+            Follower(
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                partition_epoch=state.partition_epoch,
+                log_start=Offset(log.start_offset),
+                log_end=Offset(log.end_offset),
+                last_epoch=log.epochs.epoch_at(log.end_offset - 1),
+                flushed=Offset(log.synced_offset),
+                high_watermark=self.role.high_watermark,
+                flush_before_fetch=self.config.flush_messages == 1,
+            )
+        )
+
+    def was_cut(self) -> None:
+        """Go on with a log whose end, or everything, was removed."""
+        self.being_cut = False
+        role, log = self.role, self.log
+        if isinstance(role, Follower):
+            self.execute(
+                role.truncated(
+                    log_start=Offset(log.start_offset),
+                    log_end=Offset(log.end_offset),
+                    last_epoch=log.epochs.epoch_at(log.end_offset - 1),
+                )
+            )
 
     def resign(self, state: PartitionState) -> None:
         """End the leadership, or note another leader epoch of which this node is not the leader.
@@ -172,6 +231,27 @@ class Replica:
     def _take_role(self, role: ReplicaRole) -> None:
         self.role = role
         self._waiters.take_role(role)
+
+    # Replication
+
+    def follower_fetched(self, fetch: FollowerFetch) -> None:
+        """Note what a follower has, which may commit records and change the in-sync set."""
+        role = self.role
+        assert isinstance(role, Leader)
+        effects = role.follower_fetched(fetch, self._timers.now_ms())
+        if effects:
+            self.execute(effects)
+
+    def execute(self, effects: Effects) -> None:
+        """Carry out what the role has decided."""
+        for effect in effects:
+            match effect:
+                case HighWatermarkRaised():
+                    self.high_watermark_raised()
+                case ShrinkIsr() | ExpandIsr():
+                    self._hooks.change_isr(self, effect)
+                case FetchFrom():
+                    self._hooks.fetchable(self)
 
     # Produce
 
@@ -413,6 +493,8 @@ class Replica:
         for slot, end_offset, acks, error_at, timeout_ms in self._unconfirmed:
             if (acks == ACKS_ALL or (synced and acks)) and end_offset > high_watermark:
                 self._acks.add(slot, end_offset, error_at, timeout_ms, now_ms)
+        if not self.role.acks_all_allowed:  # the in-sync set became too small within this turn
+            self._acks.fail(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
     def high_watermark_raised(self) -> None:
         self._acks.committed(self.role.high_watermark)
@@ -420,13 +502,15 @@ class Replica:
         self._waiters.high_watermark_raised(self, new_bytes)
 
     def log_flushed(self, end_offset: int) -> None:
-        if self.role.log_flushed(Offset(end_offset)):
-            self.high_watermark_raised()
+        effects = self.role.log_flushed(Offset(end_offset))
+        if effects:
+            self.execute(effects)
 
     def take_offline(self, error: ErrorCode) -> None:
         """Stop all writes and reads; the requests that wait get the error."""
         self.offline = True
         self._stop_serving(error)
+        self._hooks.role_changed(self)
 
     def _stop_serving(self, error: ErrorCode) -> None:
         self.serves = False
@@ -476,8 +560,8 @@ class Replica:
 
     def configure(self, config: TopicConfig) -> None:
         self._take_config(config)
-        raised = self.role.configure(
-            flush_before_commit=config.flush_messages == 1, min_insync_replicas=config.min_insync_replicas
+        self.execute(
+            self.role.configure(
+                flush_before_commit=config.flush_messages == 1, min_insync_replicas=config.min_insync_replicas
+            )
         )
-        if raised:
-            self.high_watermark_raised()

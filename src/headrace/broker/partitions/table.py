@@ -16,6 +16,7 @@ from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.partitions.log_configs import log_config
 from headrace.broker.partitions.log_opener import Opener, names_synced
 from headrace.broker.partitions.replica import Replica
+from headrace.broker.partitions.replication_hooks import NO_REPLICATION, ReplicationHooks
 from headrace.broker.partitions.syncs import Syncs
 from headrace.broker.timers import Timers
 from headrace.core.controller.delta import MetadataDelta
@@ -29,7 +30,7 @@ from headrace.log.partition_log import PartitionLog
 from headrace.log.work import Work
 from headrace.model.configs.values import BrokerConfig, TopicConfig
 from headrace.model.errors import ErrorCode
-from headrace.model.ids import NO_EPOCH, NodeId, Offset, TopicPartition
+from headrace.model.ids import NO_EPOCH, NO_NODE, NodeId, Offset, TopicPartition
 from headrace.ports.clock import Clock
 from headrace.ports.spawner import Lane, Spawner, raise_failures
 
@@ -68,6 +69,7 @@ class PartitionTable:
         self._on_directory_failed = on_directory_failed
         self.on_led: Callable[[Replica], None] = lambda partition: None
         """Called for every partition that this node begins to lead."""
+        self.replication: ReplicationHooks = NO_REPLICATION
         self.by_name: dict[bytes, LocalTopic] = {}
         self.by_id: dict[bytes, LocalTopic] = {}
         self._homes: dict[Replica, LogDirectory] = {}
@@ -228,10 +230,11 @@ class PartitionTable:
             config=config,
             timers=self._timers,
             touched=self._touched,
-            on_error=self._partition_error,
+            on_error=self.partition_error,
+            hooks=self.replication,
         )
         log.on_flushed = lambda end_offset: self._flushed(replica, end_offset)
-        log.on_failed = log.on_flush_deferred = partial(self._partition_error, replica)
+        log.on_failed = log.on_flush_deferred = partial(self.partition_error, replica)
         local.replicas[index] = replica
         self._homes[replica] = directory
         if directory not in self.directories:
@@ -245,15 +248,25 @@ class PartitionTable:
         """Give the replica the role that the metadata has for it."""
         if replica.offline:
             return
-        is_leader, role = replica.serves, replica.role
-        if state.leader != self._node_id:
-            replica.resign(state)
-        elif is_leader and state.leader_epoch == role.leader_epoch:
+        was_leader, role = replica.serves, replica.role
+        if was_leader and state.leader == self._node_id and state.leader_epoch == role.leader_epoch:
             replica.take_isr(state)
-        else:
-            replica.lead(self._node_id, state)
-            if not is_leader:
+        elif state.leader == NO_NODE or self._node_id not in state.replicas or replica.being_cut:
+            replica.resign(state)
+        elif state.leader == self._node_id:
+            replica.lead(self._node_id, state, replica_lag_ms_max=self.config.replica_lag_ms_max)
+            if not was_leader:
                 self.on_led(replica)
+        else:
+            replica.follow(state)
+        if replica.role is not role:
+            self.replication.role_changed(replica)
+
+    def retake_role(self, replica: Replica) -> None:
+        """Go on with a replica whose log was cut, in the role that the metadata has for it now."""
+        replica.was_cut()
+        if not replica.offline:
+            self._take_state(replica, self._image.topics_by_id[replica.topic_id].partitions[replica.index])
 
     def _delete_topic(self, topic: TopicImage) -> None:
         local = self.by_name.pop(topic.name.encode())
@@ -332,12 +345,17 @@ class PartitionTable:
             metrics.records_appended += log.end_offset - end_offset
             metrics.bytes_appended += log.appended_bytes - appended_bytes
             active[partition] = None
-            if log.flush_due(wall_ms):
-                self.flush(partition)
-            work = None if partition.space.full else log.preallocation_work()
-            if work is not None:
-                self._spawner.submit(*work, Lane.SYNC)
+            self.start_due_work(partition, wall_ms)
         touched.clear()
+
+    def start_due_work(self, partition: Replica, wall_ms: int) -> None:
+        """Start the work for helpers that is due after an append."""
+        log = partition.log
+        if log.flush_due(wall_ms):
+            self.flush(partition)
+        work = None if partition.space.full else log.preallocation_work()
+        if work is not None:
+            self._spawner.submit(*work, Lane.SYNC)
 
     def flush(self, partition: Replica) -> None:
         self._flushes.begin(partition)
@@ -353,7 +371,7 @@ class PartitionTable:
 
     # Trouble
 
-    def _partition_error(self, partition: Replica, error: BaseException) -> None:
+    def partition_error(self, partition: Replica, error: BaseException) -> None:
         directory = self._homes.get(partition)
         if directory is not None:  # otherwise it was deleted meanwhile
             self.error(directory, partition.log.path, error)

@@ -14,6 +14,7 @@ from headrace.model.errors import ErrorCode
 from headrace.model.limits import PEER_HANDSHAKE_BYTES_MAX, PEER_RESPONSE_BYTES_MAX
 from headrace.ports.network import READABLE, WRITABLE, Transport
 from headrace.wire.apis import ApiKey, codec
+from headrace.wire.codec import PeerCodec
 from headrace.wire.errors import ProtocolError
 from headrace.wire.frames import read_response_header, request_frame
 from headrace.wire.primitives.layouts import Buffer
@@ -39,7 +40,16 @@ class _Awaited(NamedTuple):
 class PeerLink:
     """Bytes in and out of one connection. Raises OSError or BadResponse when the connection cannot be used further."""
 
-    def __init__(self, transport: Transport, handshake: Initiator, *, address: str, now_ms: float) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        handshake: Initiator,
+        *,
+        address: str,
+        now_ms: float,
+        codecs: Callable[[int], PeerCodec] = codec,
+    ) -> None:
+        self._codecs = codecs
         self.transport = transport
         self.address = address
         self.peer: PeerIdentity | None = None
@@ -76,7 +86,9 @@ class PeerLink:
         assert self.peer is not None, "the peer has not authenticated"
         number = self._next_id
         self._next_id = number % _CORRELATION_ID_MASK + 1
-        self._put(request_frame(api_key, version, number, CLIENT_ID, codec(api_key).encode_request(request, version)))
+        self._put(
+            request_frame(api_key, version, number, CLIENT_ID, self._codecs(api_key).encode_request(request, version))
+        )
         self._awaited[number] = _Awaited(int(api_key), version, respond)
         return number
 
@@ -158,7 +170,7 @@ class PeerLink:
     def _decoded(self, frame: Buffer, api_key: int, version: int) -> Any:
         try:
             _number, position = read_response_header(frame, 0, len(frame), api_key=api_key, api_version=version)
-            return codec(api_key).decode_response(frame, position, len(frame), version)
+            return self._codecs(api_key).decode_response(frame, position, len(frame), version)
         except ProtocolError as error:
             raise BadResponse(f"the response of {self.address} cannot be decoded: {error}") from error
 

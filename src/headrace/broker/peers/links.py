@@ -32,7 +32,8 @@ from headrace.model.limits import (
 from headrace.ports.bundle import Ports
 from headrace.ports.network import BROKEN, READABLE, WRITABLE, Token
 from headrace.ports.spawner import call_all
-from headrace.wire.apis import ApiKey
+from headrace.wire.apis import ApiKey, codec
+from headrace.wire.codec import PeerCodec
 from headrace.wire.messages.api_versions import ApiVersionsRequest
 from headrace.wire.messages.raft_messages import RaftMessagesRequest
 
@@ -63,9 +64,14 @@ class PeerLinks:
         ports: Ports,
         timers: Timers,
         logger: NodeLogger,
+        codecs: Callable[[int], PeerCodec] = codec,
     ) -> None:
-        """`locate` returns the address with which a node has registered; None if the node is not known."""
+        """`locate` returns the address with which a node has registered; None if the node is not known.
+
+        `codecs` returns the codec of an API.
+        """
         self._locate = locate
+        self._codecs = codecs
         self._network = ports.network
         self._entropy = ports.entropy
         self._timers = timers
@@ -297,7 +303,7 @@ class PeerLinks:
         handshake = Initiator(
             self._identity, self._key, self._entropy.random_bytes(NONCE_BYTES), expected_node_id=route.node_id
         )
-        link = PeerLink(transport, handshake, address=str(address), now_ms=self._timers.now_ms())
+        link = PeerLink(transport, handshake, address=str(address), now_ms=self._timers.now_ms(), codecs=self._codecs)
         route.link = link
         self._by_token[transport.token] = (route, link)
         self._loop.attach(transport.token, partial(self._event, link), READABLE | WRITABLE, first=True)

@@ -19,9 +19,19 @@ from headrace.model.configs.cluster import ClusterConfig
 from headrace.model.ids import NodeId
 from headrace.ports.bundle import Ports
 from headrace.ports.network import Listener
+from headrace.wire.apis import ApiKey, codec
+from headrace.wire.codec import PeerCodec
 from headrace.wire.errors import ProtocolError
+from headrace.wire.replica_fetch import ReplicaFetchCodec
 
 SECURITY_PROTOCOL = "PLAINTEXT"
+
+
+_REPLICA_FETCH = ReplicaFetchCodec()
+
+
+def _fetch_codecs(api_key: int) -> PeerCodec:
+    return _REPLICA_FETCH if api_key == ApiKey.FETCH else codec(api_key)
 
 
 class PeerNetwork:
@@ -50,6 +60,15 @@ class PeerNetwork:
             timers=timers,
             logger=logger,
         )
+        self.fetch_links = PeerLinks(
+            bootstrap=(),
+            locate=self._registered,
+            ports=ports,
+            timers=timers,
+            logger=logger,
+            codecs=_fetch_codecs,
+        )
+        """Connections for fetches of followers, which wait at the leader and carry many bytes."""
 
     def bind(self) -> None:
         """Bind the listener; connections wait in its backlog until `start`."""
@@ -97,6 +116,7 @@ class PeerNetwork:
         for listener in self._bound:
             loop.add_peer_listener(listener, self._config.name, admission)
         self.links.start(loop, identity=identity, key=key.secret)
+        self.fetch_links.start(loop, identity=identity, key=key.secret)
 
     def send_raft(self, message: Message) -> None:
         """Send a message of the metadata quorum to the node that it names; it may be dropped."""
@@ -115,5 +135,6 @@ class PeerNetwork:
 
     def close(self) -> None:
         self.links.close()
+        self.fetch_links.close()
         for listener in self._bound:
             listener.close()

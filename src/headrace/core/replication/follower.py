@@ -100,12 +100,14 @@ class Follower(ReplicaRole):
 
     # Answers of the leader
 
-    def fetched(
-        self, *, log_end: Offset, last_epoch: int, leader_high_watermark: int, leader_log_start: int
-    ) -> Effects:
-        """Note that the batches of an answer are in the log, which now ends at `log_end`."""
+    def appended(self, log_end: Offset, last_epoch: int) -> None:
+        """Note that batches of an answer are in the log, which now ends at `log_end`."""
         assert log_end >= self.log_end, f"a follower's log went back from {self.log_end} to {log_end} without a cut"
         self.log_end, self.last_epoch = log_end, last_epoch
+
+    def fetched(self, *, leader_high_watermark: int, leader_log_start: int) -> Effects:
+        """Take over the offsets of an answer whose batches are in the log."""
+        log_end = self.log_end
         effects: Effects = ()
         committed = min(Offset(leader_high_watermark), log_end)
         if committed > self.high_watermark:
@@ -152,6 +154,13 @@ class Follower(ReplicaRole):
             raise WrongAnswer(f"the leader cannot read at {self.log_end}, where it says that its log begins")
         self.is_truncating = True
         return (RestartAt(Offset(leader_log_start)),)
+
+    def batch_begins_at(self, base_offset: int) -> Effects:
+        """Begin an empty log where the leader's first batch begins: the leader's log may start inside that batch."""
+        if self.log_end > self.log_start or not 0 <= base_offset < self.log_end:
+            raise WrongAnswer(f"the leader sends a batch at {base_offset}, asked for {self.log_end}")
+        self.is_truncating = True
+        return (RestartAt(Offset(base_offset)),)
 
     # Events of the controller
 

@@ -144,6 +144,12 @@ class BrokerConfig:
     recovery_checkpoint_interval_ms: int
     log_start_checkpoint_interval_ms: int
     high_watermark_checkpoint_interval_ms: int
+    replica_lag_ms_max: int
+    replica_fetch_bytes_max: int
+    """Of one partition in one response."""
+    replica_response_bytes_max: int
+    replica_fetch_wait_ms: int
+    replica_timeout_ms: int
     producer_id_expiration_ms: int
     disk_free_bytes_min: int
     scan_held_bytes_max: int
@@ -311,6 +317,11 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         recovery_checkpoint_interval_ms=values.whole("log.flush.offset.checkpoint.interval.ms"),
         log_start_checkpoint_interval_ms=values.whole("log.flush.start.offset.checkpoint.interval.ms"),
         high_watermark_checkpoint_interval_ms=values.whole("replica.high.watermark.checkpoint.interval.ms"),
+        replica_lag_ms_max=values.whole("replica.lag.time.max.ms"),
+        replica_fetch_bytes_max=values.whole("replica.fetch.max.bytes"),
+        replica_response_bytes_max=values.whole("replica.fetch.response.max.bytes"),
+        replica_fetch_wait_ms=values.whole("replica.fetch.wait.max.ms"),
+        replica_timeout_ms=values.whole("replica.socket.timeout.ms"),
         producer_id_expiration_ms=values.whole("producer.id.expiration.ms"),
         disk_free_bytes_min=values.whole("headrace.disk.free.min.bytes"),
         scan_held_bytes_max=values.whole("headrace.scan.held.bytes.max"),
