@@ -1,7 +1,8 @@
 """Behaviour that all three fronts share: records there and back, positions, groups and transactions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,9 +10,10 @@ import pytest
 from headrace.client import Consumer, ConsumerRecord, Producer, RecordMetadata, TopicPartition
 from headrace.client.errors import BrokerError, InvalidArgument
 from headrace.testing import EmbeddedBroker
+from headrace.wire.apis import ApiKey
 
 from .fronts import EVERY_FRONT, Front
-from .hostile import HostileServer, listen_only
+from .hostile import HostileServer, ScriptedServer, listen_only
 
 WAIT_MS = 60_000
 PARTITIONS = 3
@@ -68,13 +70,18 @@ def test_many_records_in_order(broker: EmbeddedBroker, topic: str, compression: 
         assert values == list(range(partition, 900, 3))
 
 
+@pytest.mark.parametrize(
+    "hanging",
+    [partial(HostileServer, listen_only), partial(ScriptedServer, {*ApiKey}, lambda _request: None)],
+    ids=["at once", "after ApiVersions"],
+)
 def test_a_bootstrap_server_that_accepts_and_never_answers(
-    broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+    broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch, hanging: Callable[[], HostileServer]
 ) -> None:
     monkeypatch.setattr(
         "headrace.ports.real.entropy.RealEntropy.below", lambda _self, _bound: 0
     )  # the first in the list
-    with HostileServer(listen_only) as silent:
+    with hanging() as silent:
         servers = f"{silent.address},{broker.bootstrap_servers}"
         with Producer(servers) as producer:
             assert producer.send(topic, b"v", partition=0).result(timeout_ms=WAIT_MS).offset == 0

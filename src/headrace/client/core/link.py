@@ -6,11 +6,12 @@ requires reauthentication (KIP-368). The state of both is here; `links.py` acts 
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from headrace.client.core.authentication import SaslExchange
-from headrace.client.core.calls import ANY_BROKER, Call
+from headrace.client.core.awaited_calls import NEVER, Pending, may_repeat, repeated
 from headrace.client.core.connection import BrokerConnection
+from headrace.client.errors import BrokerUnreachable, unreachable
 from headrace.ports.network import Transport
 
 THROTTLE_MS_MAX = 60_000
@@ -19,9 +20,9 @@ THROTTLE_MS_MAX = 60_000
 SESSION_SHARE = 0.9
 """The share of a session's lifetime after which the client reauthenticates."""
 
-NEVER = float("inf")
 
-Completed = Callable[[Any], None]
+SILENCE_MS = 500
+"""Time without a response after which a call for any broker is offered to another address."""
 
 
 class Address(NamedTuple):
@@ -59,20 +60,10 @@ class LinkRoute(NamedTuple):
     channel: int
 
 
-class Pending(NamedTuple):
-    call: Call
-    completed: Completed
-    deadline_ms: float
-    connect_by_ms: float = NEVER
-    """When a call for any broker must have found one, however many addresses are tried."""
-
-
 class Link:
     """One connection and the calls on it."""
 
-    def __init__(
-        self, transport: Transport, connection: BrokerConnection, give_up_ms: float, patience_ms: float
-    ) -> None:
+    def __init__(self, transport: Transport, connection: BrokerConnection, now_ms: float, give_up_ms: float) -> None:
         self.transport = transport
         self.connection = connection
         self.outgoing: deque[memoryview] = deque([memoryview(connection.first_request())])
@@ -81,10 +72,12 @@ class Link:
         self.sent: deque[Pending] = deque()
         self.give_up_ms = give_up_ms
         """When the connection must be ready."""
-        self.patience_ms = patience_ms
-        """When calls for any broker are offered to another address, if the connection is not ready."""
+        self.patience_ms = now_ms + SILENCE_MS
+        """When calls for any broker are offered to another address, if no call was responded to yet."""
         self.was_silent = False
         """True if that has happened: other addresses are preferred."""
+        self.has_responded = False
+        """True if a call was responded to; ApiVersions does not count."""
         self.interest = 0
         self.secured: SecuredTransport | None = None
         self.muted_until_ms = 0.0
@@ -97,13 +90,40 @@ class Link:
     def may_send(self, now_ms: float) -> bool:
         return self.connection.is_ready and self.muted_until_ms <= now_ms
 
+    def sends(self, pending: Pending, now_ms: float) -> None:
+        """Note that a call which has a response was sent."""
+        if not self.has_responded and not self.sent:
+            self.patience_ms = now_ms + SILENCE_MS
+        self.sent.append(pending)
+
+    def responds(self) -> Pending:
+        """Note a response; return the call that it belongs to."""
+        self.has_responded, self.was_silent = True, False
+        return self.sent.popleft()
+
     def is_silent(self, now_ms: float) -> bool:
-        """Return whether calls for any broker have waited for the connection for long enough."""
-        return not self.connection.is_ready and self.patience_ms <= now_ms and any(map(_is_free, self.waiting))
+        """Return whether calls that another address could serve have waited for a response for long enough."""
+        return self.patience_ms <= now_ms and self._could_be_served_elsewhere()
+
+    def _could_be_served_elsewhere(self) -> bool:
+        if not self.connection.is_ready:
+            return any(pending.is_free for pending in self.waiting)
+        return not self.has_responded and any(map(may_repeat, self.sent))
+
+    def offer(self) -> list[Pending]:
+        """Return calls for another address: copies of those that were sent, or those that wait for the connection."""
+        if not self.connection.is_ready:
+            return self.release_free()
+        copies: list[Pending] = []
+        for index, pending in enumerate(self.sent):
+            if may_repeat(pending):
+                self.sent[index], copy = repeated(pending)
+                copies.append(copy)
+        return copies
 
     def release_free(self) -> list[Pending]:
         """Release the waiting calls for any broker, for another connection."""
-        free = [pending for pending in self.waiting if _is_free(pending)]
+        free = [pending for pending in self.waiting if pending.is_free]
         for pending in free:
             self.waiting.remove(pending)
         return free
@@ -118,6 +138,7 @@ class Link:
         ]
 
     def became_ready(self, now_ms: float) -> None:
+        self.was_silent = False
         lifetime_ms = self.connection.session_lifetime_ms
         self.identify_ms = now_ms + lifetime_ms * SESSION_SHARE if lifetime_ms > 0 else NEVER
 
@@ -135,14 +156,19 @@ class Link:
         deadline_ms = NEVER
         if not self.connection.is_ready:
             deadline_ms = min((self.give_up_ms, *(pending.connect_by_ms for pending in self.waiting)))
-            if any(map(_is_free, self.waiting)):
-                deadline_ms = min(deadline_ms, self.patience_ms)
         elif self.waiting:
             deadline_ms = self.muted_until_ms
+        if not (self.has_responded and self.connection.is_ready) and self._could_be_served_elsewhere():
+            deadline_ms = min(deadline_ms, self.patience_ms)
         for queue in (self.waiting, self.sent):
             deadline_ms = min((deadline_ms, *(pending.deadline_ms for pending in queue)))
         return deadline_ms
 
-
-def _is_free(pending: Pending) -> bool:
-    return pending.call.target == ANY_BROKER
+    def broken(self, reason: str) -> BrokerUnreachable:
+        """Return the error of the calls on it when the connection breaks."""
+        if not self.connection.is_ready:
+            return unreachable(self.connection.address, reason)
+        return BrokerUnreachable(
+            f"the connection to {self.connection.address} broke before the response ({reason}); check that the broker "
+            "is running, and see its log"
+        )

@@ -8,11 +8,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
+from headrace.client.core.awaited_calls import NEVER, Completed, Pending
 from headrace.client.core.broker_addresses import Addresses
 from headrace.client.core.calls import ANY_BROKER, Call
 from headrace.client.core.cluster import Cluster, is_foreign
 from headrace.client.core.connection import RESPONSE_BYTES_MAX, AnsweredCall, BrokerConnection
-from headrace.client.core.link import NEVER, PLAINTEXT, Address, Completed, Link, LinkRoute, Pending, Security
+from headrace.client.core.link import PLAINTEXT, SILENCE_MS, Address, Link, LinkRoute, Security
 from headrace.client.errors import (
     AuthenticationFailed,
     BadResponse,
@@ -28,8 +29,6 @@ from headrace.wire.apis import ApiKey
 
 CONNECT_TIMEOUT_MS = 10_000
 REQUEST_TIMEOUT_MS = 30_000
-SILENCE_MS = 500
-"""Time without a response after which a call for any broker is offered to another address."""
 
 RECEIVE_BYTES = 256 * 1024
 FIRST_RECEIVE_BYTES = 16 * 1024
@@ -180,7 +179,7 @@ class Links:
             return self._addresses.of(target)
         for address in self._addresses.all():
             link = self._links.get(LinkRoute(address, 0))
-            if link is not None and link.connection.is_ready:
+            if link is not None and link.connection.is_ready and not link.was_silent:
                 return address
         for address in self._addresses.usable(now_ms):
             link = self._links.get(LinkRoute(address, 0))
@@ -202,7 +201,7 @@ class Links:
             exchange=self._security.exchange() if self._security.exchange is not None else None,
         )
         secured = self._security.wrap(transport, address.host) if self._security.wrap is not None else None
-        link = Link(secured or transport, connection, now_ms + self._connect_timeout_ms, now_ms + SILENCE_MS)
+        link = Link(secured or transport, connection, now_ms, now_ms + self._connect_timeout_ms)
         link.secured = secured
         self._links[route] = link
         self._by_token[transport.token] = route
@@ -227,7 +226,7 @@ class Links:
         link.outgoing.append(memoryview(link.connection.send(pending.call)))
         self._requests_count += 1
         if pending.call.is_answered:
-            link.sent.append(pending)
+            link.sends(pending, now_ms)
         else:
             self._replies.append((pending.completed, None))
         with suppress(OSError):  # A fault of the connection is noticed in the next turn.
@@ -252,7 +251,7 @@ class Links:
                 self._receive(link)
             self._watch(link)
         except OSError as error:
-            broken = _broken(link, address, error.strerror or str(error))
+            broken = link.broken(error.strerror or str(error))
             is_idle = link.connection.is_ready and not link.calls()
             self._drop(route, broken if is_idle else self._refuse(address, broken))
         except (BadResponse, BrokerUnreachable, AuthenticationFailed, UnsupportedByBroker) as error:
@@ -309,7 +308,7 @@ class Links:
             if response.call.api.API_KEY == ApiKey.METADATA and is_foreign(response.message):
                 self.cluster.forget()
                 moved = True
-            link.sent.popleft().completed(response.message)
+            link.responds().completed(response.message)
         if moved:
             raise BrokerUnreachable(
                 f"{link.connection.address} now belongs to another cluster; starting again from bootstrap_servers"
@@ -327,18 +326,27 @@ class Links:
             if route.channel == channel and not other.connection.is_ready:
                 link.waiting.extend(other.release_free())
 
-    def _try_next(self, channel: int, silent: Link, now_ms: float) -> None:
+    def _try_next(self, silent: LinkRoute, now_ms: float) -> None:
         """Offer the calls for any broker to another address; the silent one keeps them if it responds first."""
-        silent.patience_ms, silent.was_silent = now_ms + SILENCE_MS, True
-        routes = (LinkRoute(address, channel) for address in self._addresses.usable(now_ms))
-        route = next((each for each in routes if each not in self._links), None)
+        link = self._links[silent]
+        link.patience_ms, link.was_silent = now_ms + SILENCE_MS, True
+        route = self._alternative(silent.channel, now_ms)
         if route is None:
             return
-        for pending in silent.release_free():
+        for pending in link.offer():
             try:
                 self._enqueue(self._links.get(route) or self._connect(route, now_ms), pending)
             except ClientError as error:
                 self._fail_or_reroute(pending, error)
+
+    def _alternative(self, channel: int, now_ms: float) -> LinkRoute | None:
+        """Return a connection that is ready and not silent, or the next address without a connection."""
+        routes = [LinkRoute(address, channel) for address in self._addresses.usable(now_ms)]
+        for route in routes:
+            link = self._links.get(route)
+            if link is not None and link.connection.is_ready and not link.was_silent:
+                return route
+        return next((route for route in routes if route not in self._links), None)
 
     def _release(self, link: Link) -> None:
         """Send the waiting calls, now that the connection can send."""
@@ -364,7 +372,7 @@ class Links:
             else:
                 self._expire_waiting(link, now_ms)
                 if link.is_silent(now_ms):
-                    self._try_next(route.channel, link, now_ms)
+                    self._try_next(route, now_ms)
                 if link.waiting and link.may_send(now_ms):
                     self._release(link)
 
@@ -388,12 +396,3 @@ class Links:
         self._replies.extend((pending.completed, error) for pending in link.sent)
         for pending in link.waiting:
             self._fail_or_reroute(pending, error)
-
-
-def _broken(link: Link, address: Address, reason: str) -> BrokerUnreachable:
-    if not link.connection.is_ready:
-        return unreachable(str(address), reason)
-    return BrokerUnreachable(
-        f"the connection to {address} broke before the response ({reason}); check that the broker is running, "
-        "and see its log"
-    )
