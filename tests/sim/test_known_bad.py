@@ -5,6 +5,7 @@ import pytest
 from headrace.core.replication.leader import Leader
 from headrace.sim.run import run_seed
 from tests.sim.known_bad import KNOWN_BAD, SELDOM_MET, is_noticed
+from tests.sim.likely_seeds import FIRST_TO_NOTICE, likely_first
 
 pytestmark = pytest.mark.slow
 
@@ -17,7 +18,15 @@ SOON_NOTICED = [(scenario, put_in) for scenario, put_in in KNOWN_BAD if put_in n
 @pytest.mark.parametrize(("scenario", "put_in"), SOON_NOTICED, ids=lambda put_in: getattr(put_in, "__name__", put_in))
 def test_a_known_fault_is_noticed(scenario, put_in, monkeypatch):
     put_in(monkeypatch)
-    assert any(is_noticed(seed, scenario) for seed in range(SEEDS_MAX)), f"{SEEDS_MAX} seeds did not notice"
+    seeds = likely_first(put_in.__name__, SEEDS_MAX)
+    assert any(is_noticed(seed, scenario) for seed in seeds), f"{SEEDS_MAX} seeds did not notice"
+
+
+def test_a_fault_that_its_likely_seed_does_not_notice_is_looked_for_with_all_others():
+    seeds_max = max(*FIRST_TO_NOTICE.values(), SEEDS_MAX) + 1
+    for fault, likely in [*FIRST_TO_NOTICE.items(), ("another fault", 0)]:
+        tried = list(likely_first(fault, seeds_max))
+        assert (tried[0], sorted(tried)) == (likely, list(range(seeds_max)))
 
 
 @pytest.mark.usefixtures("virtual_world_only")
