@@ -9,11 +9,12 @@ class SeededEntropy:
     others.
     """
 
-    __slots__ = ("_random", "_seed")
+    __slots__ = ("_bits", "_random", "_seed")
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._random = random.Random(seed)  # noqa: S311 - repeatable is the point here
+        self._bits = self._random.getrandbits
 
     def branch(self, name: str) -> "SeededEntropy":
         digest = hashlib.sha256(f"{self._seed}/{name}".encode()).digest()
@@ -23,7 +24,12 @@ class SeededEntropy:
         return self._random.randbytes(count)
 
     def below(self, bound: int) -> int:
-        return self._random.randrange(bound)
+        """Draw as `Random.randrange` does, whose checks take longer than the draw: runs draw half a million times."""
+        length = bound.bit_length()
+        drawn = self._bits(length)
+        while drawn >= bound:
+            drawn = self._bits(length)
+        return drawn
 
     def one_in(self, count: int) -> bool:
         """Return true once in `count` draws on average; never for 0."""

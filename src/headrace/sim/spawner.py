@@ -106,10 +106,12 @@ class VirtualSpawner:
 
     def run_completions(self) -> int:
         self._start()
-        ended = [work for work in self._running if work.turns_left == 0 and not self._is_held(work)]
-        for work in self._running:
-            work.turns_left = max(0, work.turns_left - 1)
-        self._running = [work for work in self._running if work not in ended]
+        ended: list[_Work] = []
+        if self._running:
+            ended = [work for work in self._running if work.turns_left == 0 and not self._is_held(work)]
+            for work in self._running:
+                work.turns_left = max(0, work.turns_left - 1)
+            self._running = [work for work in self._running if work not in ended]
         failures: list[Exception] = []
         for work in ended:
             try:
@@ -202,6 +204,8 @@ class VirtualSpawner:
         """Start as many operations of each lane as it has helper threads, in order of arrival: that many may overtake
         one another.
         """
+        if not self._queued:
+            return
         free = dict(LANE_HELPERS)
         for work in self._running:
             free[work.lane] -= not self._is_held(work)
@@ -230,7 +234,7 @@ class VirtualSpawner:
         work.completed(work.result, work.failure)
 
     def _is_held(self, work: _Work) -> bool:
-        return any(part in work.name for part in self._held)
+        return bool(self._held) and any(part in work.name for part in self._held)
 
     def _drawn_delay(self, name: str) -> int:
         if self._entropy.one_in(self.long_delays_one_in):
