@@ -8,17 +8,13 @@ Then the second micro-batch is removed from the commit log of the checkpoint, as
 sink's commit and before its own, so that Spark replays it.
 """
 
-import os
-import subprocess
-import sys
-import tarfile
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests.upgrades.archive_writer import main
+
 COMMIT = "0e14802"
 ARCHIVE = Path(__file__).with_name("earlier_release.tar.xz")
-ROOT = Path(__file__).resolve().parents[2]
 TOPIC = "numbers"
 ROWS = 5
 """Of each micro-batch."""
@@ -26,6 +22,8 @@ BATCHES = 2
 BROKER_CONFIG = {"log.retention.ms": "-1"}
 """The archive grows older than the default retention."""
 KINDS = ("headrace", "headrace-delta", "headrace-parquet")
+LEFT_OUT = (".crc",)
+"""Spark does without the checksums of its own files."""
 SECONDS_MAX = 600
 
 
@@ -62,34 +60,5 @@ def write(folder: Path) -> None:
     spark.stop()
 
 
-def pack(folder: Path) -> None:
-    """Make an archive that does not depend on the time and the user."""
-
-    def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        if member.name.endswith(".crc"):
-            return None  # Spark does without the checksums of its own files
-        member.mtime = member.uid = member.gid = 0
-        member.uname = member.gname = ""
-        return member
-
-    with tarfile.open(ARCHIVE, "w:xz", preset=9) as archive:
-        for path in sorted(folder.iterdir()):
-            archive.add(path, arcname=path.name, filter=plain)
-
-
-def main() -> None:
-    with tempfile.TemporaryDirectory() as temporary:
-        checkout, folder = Path(temporary) / "checkout", Path(temporary) / "written"
-        checkout.mkdir()
-        folder.mkdir()
-        content = subprocess.run(["git", "archive", COMMIT], cwd=ROOT, check=True, capture_output=True).stdout
-        subprocess.run(["tar", "-x"], cwd=checkout, input=content, check=True)
-        environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
-        command = [sys.executable, __file__, str(folder)]
-        subprocess.run(command, cwd=checkout, env=environment, check=True, timeout=SECONDS_MAX)
-        pack(folder)
-    print(f"{ARCHIVE}: {ARCHIVE.stat().st_size} bytes")
-
-
 if __name__ == "__main__":
-    write(Path(sys.argv[1])) if len(sys.argv) > 1 else main()
+    main(__file__, write, commit=COMMIT, archive=ARCHIVE, left_out=LEFT_OUT, seconds_max=SECONDS_MAX)

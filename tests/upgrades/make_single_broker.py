@@ -5,16 +5,12 @@ batches with several records, terms that grow at every start, and no voters. The
 it.
 """
 
-import os
-import subprocess
-import sys
-import tarfile
-import tempfile
 from pathlib import Path
+
+from tests.upgrades.archive_writer import main
 
 COMMIT = "69ee186"
 ARCHIVE = Path(__file__).with_name("single_broker.tar.xz")
-ROOT = Path(__file__).resolve().parents[2]
 STARTS = 3
 TOPICS_PER_START = 10
 PARTITIONS = 2
@@ -54,33 +50,5 @@ def write(folder: Path) -> None:
                 admin.delete_topics([topic(start, 0)])
 
 
-def pack(folder: Path) -> None:
-    """Make an archive that does not depend on the time and the user."""
-
-    def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        if member.name.endswith(LEFT_OUT):
-            return None
-        member.mtime = member.uid = member.gid = 0
-        member.uname = member.gname = ""
-        return member
-
-    with tarfile.open(ARCHIVE, "w:xz", preset=9) as archive:
-        archive.add(folder / "data", arcname="data", filter=plain)
-
-
-def main() -> None:
-    with tempfile.TemporaryDirectory() as temporary:
-        checkout, folder = Path(temporary) / "checkout", Path(temporary) / "written"
-        checkout.mkdir()
-        folder.mkdir()
-        content = subprocess.run(["git", "archive", COMMIT], cwd=ROOT, check=True, capture_output=True).stdout
-        subprocess.run(["tar", "-x"], cwd=checkout, input=content, check=True)
-        environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
-        command = [sys.executable, __file__, str(folder)]
-        subprocess.run(command, cwd=checkout, env=environment, check=True, timeout=SECONDS_MAX)
-        pack(folder)
-    print(f"{ARCHIVE}: {ARCHIVE.stat().st_size} bytes")
-
-
 if __name__ == "__main__":
-    write(Path(sys.argv[1])) if len(sys.argv) > 1 else main()
+    main(__file__, write, commit=COMMIT, archive=ARCHIVE, left_out=LEFT_OUT, seconds_max=SECONDS_MAX)

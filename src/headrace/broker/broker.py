@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from headrace.broker.access import OpenAccess
-from headrace.broker.cluster.broker_lifecycle import BrokerLifecycle
+from headrace.broker.cluster.cluster_member import ClusterMember
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.linearizable_reads import LinearizableReads
-from headrace.broker.cluster.membership import Membership
 from headrace.broker.cluster.producer_id_blocks import ProducerIdBlocks
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.coordinators.groups import Groups
@@ -78,25 +77,16 @@ class Broker:
         self.controller = controller
         self.peers = peers or NoPeers(timers)
         """The other nodes of the cluster."""
-        self.membership = Membership(
-            node_id=self.node_id,
+        member = ClusterMember(
+            config=config,
             cluster_id=cluster_id,
             controller=controller,
-            session_timeout_ms=config.cluster.session_timeout_ms,
             peers=self.peers,
             timers=timers,
             logger=logger,
         )
-        self.lifecycle = BrokerLifecycle(
-            node_id=self.node_id,
-            controller=controller,
-            membership=self.membership,
-            peers=self.peers,
-            timers=timers,
-            logger=logger,
-            heartbeat_interval_ms=config.cluster.heartbeat_interval_ms,
-            session_timeout_ms=config.cluster.session_timeout_ms,
-        )
+        self.membership = member.membership
+        self.lifecycle = member.lifecycle
         self.partitions = partitions
         self.replication = partitions.replication = PartitionReplication(
             node_id=self.node_id,
