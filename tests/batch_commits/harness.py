@@ -1,6 +1,6 @@
 """A transaction coordinator with owners of batch commits, and tasks that remember their writers."""
 
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.core.transactions.batch_commands import (
     AbortBatch,
     BatchResult,
@@ -22,7 +22,7 @@ class Task:
     def __init__(self, name):
         self.name = name
         self.transactional_id = ""
-        self.producer = Producer(-1, -1)
+        self.producer = PendingProducer(-1, -1)
         self.already_committed = False
 
     @property

@@ -4,7 +4,7 @@ import pytest
 
 from headrace.broker.coordinators import transactions
 from headrace.core.controller.records import BATCH_VERSION
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages.api_versions import ApiVersionsRequest
@@ -163,7 +163,7 @@ def test_permissions_are_those_of_transactional_ids(broker, driver, monkeypatch)
     assert driver.abort_batch() == (refused, False, 0)
     assert driver.describe_batches().error_code == refused
     write, describe = (
-        (operation, ResourceType.TRANSACTIONAL_ID, OWNER) for operation in (Operation.WRITE, Operation.DESCRIBE)
+        (operation, AclResourceType.TRANSACTIONAL_ID, OWNER) for operation in (Operation.WRITE, Operation.DESCRIBE)
     )
     assert asked == [write, write, write, describe]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.coordination.machine import Now, Producer, RecordRefused
+from headrace.core.coordination.machine import Now, PendingProducer, RecordRefused
 from headrace.core.transactions import batch_commits
 from headrace.core.transactions.batch_commands import BatchResult, BeginBatchWriter, CommitBatch, NamedWriter
 from headrace.core.transactions.commands import AddPartitions, ProducerIdNeeded
@@ -145,7 +145,7 @@ def test_an_operator_can_fence_a_writer():
     assert harness.init("operator", transactional_id=f"{OWNER}#0").error is ErrorCode.NONE
     assert harness.commit_batch("a", run="1", batch=0).error is ErrorCode.TRANSACTION_ABORTABLE
     taken = harness.producer("operator").producer
-    assert harness.begin("b", run="1", batch=0, attempt=1).producer == Producer(
+    assert harness.begin("b", run="1", batch=0, attempt=1).producer == PendingProducer(
         taken.producer_id, taken.producer_epoch + 1
     )
     error = harness.add("operator", transactional_id=f"{OWNER}#0", producer=taken)
@@ -165,7 +165,7 @@ def test_a_writer_that_is_not_one(name):
     harness = BatchHarness()
     harness.init("stranger", transactional_id="q#0")
     task = harness.task("invented")
-    task.transactional_id, task.producer = name, Producer(1, 0)
+    task.transactional_id, task.producer = name, PendingProducer(1, 0)
     assert harness.commit_batch("invented", run="1", batch=0).error is ErrorCode.TRANSACTION_ABORTABLE
     assert harness.owner is None
 

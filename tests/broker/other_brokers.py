@@ -1,6 +1,6 @@
 """Metadata changes that other brokers of a cluster cause, committed on a node that runs alone."""
 
-from headrace.core.controller.commands import Decision
+from headrace.core.controller.commands import ControllerDecision
 from headrace.core.controller.records import Endpoint, PartitionChangeRecord, RegisterBrokerRecord
 from headrace.model.ids import NodeId
 from headrace.wire.apis import ApiKey
@@ -14,7 +14,7 @@ OTHER_HOST, OTHER_PORT = "other", 9192
 
 def commit(node, *records):
     """Have the controller of the node commit these records; call the result until it returns an outcome."""
-    proposal = node.broker.controller.propose(lambda controller: Decision(records, "committed"))
+    proposal = node.broker.controller.propose(lambda controller: ControllerDecision(records, "committed"))
     return lambda: proposal.outcome
 
 

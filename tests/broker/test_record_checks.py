@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from headrace.broker.partitions import soundness
-from headrace.model.configs import ConfigSource
+from headrace.model.configs import ConfigLayer
 from headrace.model.errors import ErrorCode
 from headrace.wire import compiled
 from headrace.wire.apis import ApiKey
@@ -189,7 +189,7 @@ def test_the_level_in_force_is_described(
         answer = client.ask(ApiKey.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(resources=(resource,)))
         [described] = answer.results[0].configs
         assert (described.name, described.value) == ("headrace.validate.records", expected)
-        assert (described.config_source == ConfigSource.DEFAULT) is (expected != "all")
+        assert (described.config_source == ConfigLayer.DEFAULT) is (expected != "all")
     client.close()
 
 

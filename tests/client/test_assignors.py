@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headrace.client.core.groups.assignors import ASSIGNORS, assign_cooperatively, assign_round_robin
 from headrace.client.core.groups.consumer_protocol import (
-    ConsumerSubscription,
+    ConsumerProtocolSubscription,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -21,7 +21,7 @@ subscriptions = st.dictionaries(names, st.sets(st.sampled_from((*TOPICS, "missin
 places = st.builds(TopicPartition, st.text(max_size=5), st.integers(0, 2**31 - 1))
 
 
-def partitions_read(members: dict[str, ConsumerSubscription], sizes: dict[str, int]) -> set[TopicPartition]:
+def partitions_read(members: dict[str, ConsumerProtocolSubscription], sizes: dict[str, int]) -> set[TopicPartition]:
     topics = {topic for member in members.values() for topic in member.topics if topic in sizes}
     return {TopicPartition(topic, index) for topic in topics for index in range(sizes[topic])}
 
@@ -31,7 +31,7 @@ def partitions_read(members: dict[str, ConsumerSubscription], sizes: dict[str, i
 def test_every_partition_has_one_reader_that_wants_it(
     name: str, topics: dict[str, set[str]], sizes: dict[str, int]
 ) -> None:
-    members = {member: ConsumerSubscription(tuple(sorted(wanted))) for member, wanted in topics.items()}
+    members = {member: ConsumerProtocolSubscription(tuple(sorted(wanted))) for member, wanted in topics.items()}
     found = ASSIGNORS[name](members, sizes)
     assert set(found) == set(members)
     given_out = Counter(partition for partitions in found.values() for partition in partitions)
@@ -42,10 +42,10 @@ def test_every_partition_has_one_reader_that_wants_it(
 
 @given(before=st.sets(names, min_size=1), after=st.sets(names, min_size=1), sizes=counts)
 def test_cooperation_takes_two_rounds(before: set[str], after: set[str], sizes: dict[str, int]) -> None:
-    first = assign_cooperatively({name: ConsumerSubscription(TOPICS) for name in before}, sizes)
+    first = assign_cooperatively({name: ConsumerProtocolSubscription(TOPICS) for name in before}, sizes)
     owned = {name: first.get(name, ()) for name in after}
     for generation in range(1, 3):
-        members = {name: ConsumerSubscription(TOPICS, owned[name], generation) for name in after}
+        members = {name: ConsumerProtocolSubscription(TOPICS, owned[name], generation) for name in after}
         found = assign_cooperatively(members, sizes)
         holders = {partition: name for name, partitions in owned.items() for partition in partitions}
         # No member is given what another has not given up.
@@ -61,12 +61,15 @@ def test_cooperation_takes_two_rounds(before: set[str], after: set[str], sizes: 
 
 def test_two_that_claim_the_same_partition() -> None:
     claimed = (TopicPartition("a", 0),)
-    members = {"old": ConsumerSubscription(("a",), claimed, 1), "new": ConsumerSubscription(("a",), claimed, 2)}
+    members = {
+        "old": ConsumerProtocolSubscription(("a",), claimed, 1),
+        "new": ConsumerProtocolSubscription(("a",), claimed, 2),
+    }
     assert assign_cooperatively(members, {"a": 1}) == {"old": (), "new": claimed}
 
 
 def test_round_robin_goes_in_order() -> None:
-    members = {"m1": ConsumerSubscription(("a", "b")), "m2": ConsumerSubscription(("a",))}
+    members = {"m1": ConsumerProtocolSubscription(("a", "b")), "m2": ConsumerProtocolSubscription(("a",))}
     assert assign_round_robin(members, {"a": 3, "b": 1}) == {
         "m1": (TopicPartition("a", 0), TopicPartition("a", 2), TopicPartition("b", 0)),
         "m2": (TopicPartition("a", 1),),
@@ -82,7 +85,7 @@ def test_round_robin_goes_in_order() -> None:
 def test_subscriptions_survive_the_wire(
     topics: list[str], owned: set[TopicPartition], generation: int, rack: str | None
 ) -> None:
-    subscription = ConsumerSubscription(tuple(topics), tuple(sorted(owned)), generation, rack)
+    subscription = ConsumerProtocolSubscription(tuple(topics), tuple(sorted(owned)), generation, rack)
     assert decode_subscription(encode_subscription(subscription)) == subscription
 
 
@@ -99,6 +102,6 @@ def test_bytes_that_are_neither_do_no_harm(encoded: bytes) -> None:
 
 def test_an_older_and_a_newer_subscription() -> None:
     oldest = b"\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff"
-    assert decode_subscription(oldest) == ConsumerSubscription(("t",))
-    newer = b"\x00\x09" + encode_subscription(ConsumerSubscription(("t",), (), 4, "r"))[2:] + b"more"
-    assert decode_subscription(newer) == ConsumerSubscription(("t",), (), 4, "r")
+    assert decode_subscription(oldest) == ConsumerProtocolSubscription(("t",))
+    newer = b"\x00\x09" + encode_subscription(ConsumerProtocolSubscription(("t",), (), 4, "r"))[2:] + b"more"
+    assert decode_subscription(newer) == ConsumerProtocolSubscription(("t",), (), 4, "r")

@@ -9,7 +9,7 @@ from headrace.client.core.calls import ANY_BROKER, Call, Pause
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.produced_batches import ProducedBatch
 from headrace.client.core.producer import ProducerCore
-from headrace.client.core.transactions import State, Transactions
+from headrace.client.core.transactions import State, TransactionManager
 from headrace.client.errors import BrokerUnreachable, ClientError, InvalidArgument, ProducerFenced, TransactionFailed
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction
 from headrace.model.errors import ErrorCode
@@ -113,7 +113,7 @@ class World:
         self.coordinator = Coordinator(level)
         self.cluster = Cluster()
         self.cluster.learn_features(1, {"transaction.version": level})
-        self.transactions = Transactions("id", self.cluster, timeout_ms=1_000, retry_pause_ms=100)
+        self.transactions = TransactionManager("id", self.cluster, timeout_ms=1_000, retry_pause_ms=100)
         settings = ProducerSettings(linger_ms=0, delivery_timeout_ms=5_000)
         self.core = ProducerCore(settings, self.cluster, lambda _bound: 0, transactions=self.transactions)
         self.cluster.want(["t"])

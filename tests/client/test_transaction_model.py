@@ -1,4 +1,4 @@
-"""Transactions against a coordinator and leaders made of plain state: all or nothing, whatever the network does."""
+"""The transaction manager against a coordinator and leaders made of plain state: all or nothing, on any network."""
 
 import random
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from headrace.client.core.calls import Call, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.engine import ClientEngine
 from headrace.client.core.producer import ProducerCore
-from headrace.client.core.transactions import State, Transactions
+from headrace.client.core.transactions import State, TransactionManager
 from headrace.client.errors import ClientError, TransactionFailed
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages import add_partitions_to_txn, end_txn, find_coordinator, init_producer_id, metadata, produce
@@ -189,7 +189,7 @@ class Application:
         cluster = Cluster()
         cluster.learn_features(1, {"transaction.version": level})
         cluster.want(["t"])
-        self.transactions = Transactions("id", cluster, timeout_ms=1_000, retry_pause_ms=20)
+        self.transactions = TransactionManager("id", cluster, timeout_ms=1_000, retry_pause_ms=20)
         self.core = ProducerCore(
             ProducerSettings(linger_ms=0, batch_bytes_max=150, retry_pause_ms=20, delivery_timeout_ms=1e9),
             cluster,

@@ -5,7 +5,7 @@ import pytest
 from headrace.client import LATEST, Admin, Consumer, ConsumerRecord, Producer, TopicPartition
 from headrace.client.core.calls import Operation
 from headrace.client.core.cluster import Cluster
-from headrace.client.core.transactions import Transactions
+from headrace.client.core.transactions import TransactionManager
 from headrace.client.errors import (
     ClientError,
     DeadlineExceeded,
@@ -176,16 +176,16 @@ def test_nothing_is_taken_while_a_transaction_ends(
 ) -> None:
     """Others may send just then: such a record would be delivered into no transaction, and be lost with it."""
     refused: list[str] = []
-    end = Transactions.end
+    end = TransactionManager.end
 
-    def told(transactions: Transactions, *, commit: bool) -> Operation[None]:
+    def told(transactions: TransactionManager, *, commit: bool) -> Operation[None]:
         try:
             transactions.check_may_send()
         except InvalidArgument as error:
             refused.append(str(error))
         yield from end(transactions, commit=commit)
 
-    monkeypatch.setattr(Transactions, "end", told)
+    monkeypatch.setattr(TransactionManager, "end", told)
     with transactional(broker, topic) as producer:
         with producer.transaction():
             producer.send(topic, b"first", partition=0)

@@ -5,7 +5,7 @@ from headrace.broker.cluster.metadata_log import SNAPSHOT_INTERVAL_BYTES, Metada
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.cluster.quorum import MetadataQuorum
 from headrace.broker.timers import Timers
-from headrace.core.controller.commands import BrokerHeartbeat, BrokerRegistration, NewTopic, TopicResult
+from headrace.core.controller.commands import BrokerHeartbeat, BrokerRegistration, CreatableTopic, TopicResult
 from headrace.core.controller.delta import MetadataDelta
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.settings import ControllerSettings
@@ -104,7 +104,7 @@ class ClusterNode:
         raise AssertionError("it does not settle")
 
     def create(self, *names: str) -> Proposal[tuple[TopicResult, ...]]:
-        return self.host.create_topics([NewTopic(name=name, partition_count=2) for name in names])
+        return self.host.create_topics([CreatableTopic(name=name, partition_count=2) for name in names])
 
     def created(self, *names: str) -> tuple[TopicResult, ...]:
         proposal = self.create(*names)

@@ -9,7 +9,7 @@ from headrace.broker.cluster.metadata_log import SNAPSHOT_INTERVAL_BYTES, Metada
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.cluster.quorum import MetadataQuorum
 from headrace.broker.timers import Timers
-from headrace.core.controller.commands import BrokerHeartbeat, BrokerRegistration, NewTopic, TopicResult
+from headrace.core.controller.commands import BrokerHeartbeat, BrokerRegistration, CreatableTopic, TopicResult
 from headrace.core.controller.delta import MetadataDelta
 from headrace.core.controller.settings import ControllerSettings
 from headrace.core.raft.ids import DirectoryId, ReplicaKey
@@ -102,7 +102,7 @@ class QuorumNode:
         self.machine.spawner.run_completions()
 
     def create(self, name: str) -> Proposal[tuple[TopicResult, ...]]:
-        return self.host.create_topics([NewTopic(name=name, partition_count=2)])
+        return self.host.create_topics([CreatableTopic(name=name, partition_count=2)])
 
     @property
     def topics(self) -> list[str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.broker.cluster.metadata_log import MetadataDamaged
-from headrace.model.configs import TOPIC_CONFIGS, ConfigSource
+from headrace.model.configs import TOPIC_CONFIGS, ConfigLayer
 from headrace.model.errors import ErrorCode
 from headrace.sim.faults import DISK_FULL
 from headrace.sim.node import HOST, PORT
@@ -53,8 +53,8 @@ class TestCreateTopics:
         (result,) = create(client, topic("orders", configs=(config("retention.ms", "5"),)))
         told = {entry.name: (entry.value, entry.config_source) for entry in result.configs}
         assert told.keys() == {key.name for key in TOPIC_CONFIGS}
-        assert told["retention.ms"] == ("5", ConfigSource.TOPIC)
-        assert told["segment.bytes"][1] == ConfigSource.DEFAULT
+        assert told["retention.ms"] == ("5", ConfigLayer.TOPIC)
+        assert told["segment.bytes"][1] == ConfigLayer.DEFAULT
 
     def test_a_created_topic_can_be_used_at_once(self, client):
         create(client, topic("orders"))

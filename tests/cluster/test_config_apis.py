@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigSource
+from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigLayer
 from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import (
@@ -39,7 +39,7 @@ class TestDescribeConfigs:
         if version == 0:
             assert (told["retention.ms"].is_default, told["segment.bytes"].is_default) == (False, True)
         else:
-            assert told["retention.ms"].config_source == ConfigSource.TOPIC
+            assert told["retention.ms"].config_source == ConfigLayer.TOPIC
             synonyms = [(synonym.name, synonym.value) for synonym in told["retention.ms"].synonyms]
             assert synonyms[0] == ("retention.ms", "5")
             assert ("log.retention.hours", "168") in synonyms
@@ -60,7 +60,7 @@ class TestDescribeConfigs:
         assert told.keys() == {key.name for key in BROKER_CONFIGS}
         assert (told["log.retention.ms"].value, told["log.retention.ms"].config_source) == (
             "77",
-            ConfigSource.DYNAMIC_DEFAULT_BROKER,
+            ConfigLayer.DYNAMIC_DEFAULT_BROKER,
         )
         assert told["node.id"].read_only
         (only,) = describe(client, BROKER, "").configs

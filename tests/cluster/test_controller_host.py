@@ -12,7 +12,7 @@ from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.timers import Timers
 from headrace.core.controller.changes import ChangeBuilder
-from headrace.core.controller.commands import Decision, NewTopic, TopicResult, TopicToDelete
+from headrace.core.controller.commands import ControllerDecision, CreatableTopic, TopicResult, TopicToDelete
 from headrace.core.controller.controller import Controller
 from headrace.core.controller.records import ConfigRecord, Record, ResourceKind
 from headrace.core.controller.settings import ControllerSettings
@@ -65,7 +65,7 @@ class TestCommit:
         node = ClusterNode(machine)
         machine.spawner.hold(name_contains=SYNC)
         first, again = node.create("orders"), node.create("orders")
-        check = node.host.create_topics([NewTopic(name="orders")], validate_only=True)
+        check = node.host.create_topics([CreatableTopic(name="orders")], validate_only=True)
         for _ in range(20):
             node.turn()
         assert (first.outcome, again.outcome, check.outcome) == (None, None, None)
@@ -132,7 +132,7 @@ class TestCommit:
     def test_settings_count_from_the_next_proposal_on(self) -> None:
         node = ClusterNode(new_machine())
         node.host.configure(ControllerSettings(default_partition_count=7))
-        proposal = node.host.create_topics([NewTopic(name="orders")])
+        proposal = node.host.create_topics([CreatableTopic(name="orders")])
         node.settle(proposal)
         assert len(node.host.image.topics["orders"].partitions) == 7
 
@@ -246,7 +246,7 @@ class TestFailure:
     def test_a_record_that_cannot_be_written_holds_up_nobody(self) -> None:
         node = ClusterNode(new_machine())
         with pytest.raises(UnicodeEncodeError):
-            node.host.propose(lambda controller: Decision((UNWRITABLE,), ()))
+            node.host.propose(lambda controller: ControllerDecision((UNWRITABLE,), ()))
         node.created("orders")
 
 
@@ -272,7 +272,7 @@ class SteppedNode(ClusterNode):
         raise AssertionError("it is not answered")
 
     def create_wide(self) -> Proposal[tuple[TopicResult, ...]]:
-        return self.host.create_topics([NewTopic(name="wide", partition_count=WIDE)])
+        return self.host.create_topics([CreatableTopic(name="wide", partition_count=WIDE)])
 
 
 WIDE = 95
@@ -375,12 +375,12 @@ class TestManyRecords:
         """Neither those behind it, nor, if it is in one of those, the others."""
         node = SteppedNode(new_machine())
 
-        def fail(_controller: Controller) -> Decision[tuple[TopicResult, ...]]:
+        def fail(_controller: Controller) -> ControllerDecision[tuple[TopicResult, ...]]:
             raise ValueError("a fault of ours")
 
         records = (*(ConfigRecord(*ORDERS, "retention.ms", "1") for _ in range(PER_TURN)), UNWRITABLE)
         failing: list[Proposal[tuple[TopicResult, ...]]] = [
-            node.host.propose(lambda controller: Decision(records, ())),
+            node.host.propose(lambda controller: ControllerDecision(records, ())),
             node.host.propose(fail),
         ]
         later = [node.create("one"), node.create("two")]

@@ -8,7 +8,7 @@ import pytest
 from headrace.broker.cluster.isr_requests import CHANGES_PER_REQUEST_MAX, RETRY_MS, IsrRequests
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.timers import Timers
-from headrace.core.controller.commands import IsrChange, IsrMember, IsrResult, IsrResults, NewTopic
+from headrace.core.controller.commands import CreatableTopic, IsrChange, IsrMember, IsrResult, IsrResults
 from headrace.core.controller.settings import ControllerSettings
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId, TopicId
@@ -40,7 +40,7 @@ def pair():
 
 
 def create(pair):
-    new = NewTopic(name="orders", assignments=[(0, [TWO, HERE])])
+    new = CreatableTopic(name="orders", assignments=[(0, [TWO, HERE])])
     proposal = pair.controller.create_topics([new])
     pair.peers.run_until(lambda: proposal.outcome is not None)
     assert not proposal.outcome[0].error, proposal.outcome

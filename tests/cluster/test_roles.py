@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.commands import CreatableTopic
 from tests.peers.nodes import PEER_PORT, PeerWorld
 
 
@@ -18,7 +18,7 @@ class Cluster:
         self.world.run_until(lambda: all(broker.node.ready for broker in self.brokers))
 
     def create(self, name, partitions):
-        new = NewTopic(name=name, partition_count=partitions)
+        new = CreatableTopic(name=name, partition_count=partitions)
         proposal = self.controller.node.broker.controller.create_topics([new])
         self.world.run_until(lambda: proposal.outcome is not None)
 

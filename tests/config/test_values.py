@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, BrokerConfig, ConfigError, ConfigSource, Listener
+from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, BrokerConfig, ConfigError, ConfigLayer, Listener
 from headrace.model.configs.listeners import address_text, parse_address
 from headrace.model.configs.values import check_broker_change, check_topic
 
@@ -62,20 +62,20 @@ def test_describe_topic_lists_every_config_with_source_and_synonyms() -> None:
     )
     entries = {entry.key.name: entry for entry in config.describe_topic({"segment.ms": "50", "retention.bytes": "7"})}
     assert entries.keys() == {key.name for key in TOPIC_CONFIGS}
-    assert entries["segment.ms"].source is ConfigSource.TOPIC
+    assert entries["segment.ms"].source is ConfigLayer.TOPIC
     assert [tuple(synonym) for synonym in entries["segment.ms"].synonyms] == [
-        ("segment.ms", "50", ConfigSource.TOPIC),
-        ("log.roll.hours", "168", ConfigSource.DEFAULT),
+        ("segment.ms", "50", ConfigLayer.TOPIC),
+        ("log.roll.hours", "168", ConfigLayer.DEFAULT),
     ]
     assert entries["retention.ms"].value == "180000"
-    assert entries["retention.ms"].source is ConfigSource.STATIC_BROKER
+    assert entries["retention.ms"].source is ConfigLayer.STATIC_BROKER
     assert [(synonym.value, synonym.source) for synonym in entries["retention.bytes"].synonyms] == [
-        ("7", ConfigSource.TOPIC),
-        ("8", ConfigSource.DYNAMIC_BROKER),
-        ("9", ConfigSource.DYNAMIC_DEFAULT_BROKER),
-        ("-1", ConfigSource.DEFAULT),
+        ("7", ConfigLayer.TOPIC),
+        ("8", ConfigLayer.DYNAMIC_BROKER),
+        ("9", ConfigLayer.DYNAMIC_DEFAULT_BROKER),
+        ("-1", ConfigLayer.DEFAULT),
     ]
-    assert entries["max.message.bytes"].source is ConfigSource.DEFAULT
+    assert entries["max.message.bytes"].source is ConfigLayer.DEFAULT
     assert not any(entry.read_only for entry in entries.values())
 
 
@@ -83,7 +83,7 @@ def test_describe_broker_lists_every_config() -> None:
     config = BrokerConfig.from_texts({"node.id": "4"})
     entries = {entry.key.name: entry for entry in config.describe()}
     assert entries.keys() == {key.name for key in BROKER_CONFIGS}
-    assert (entries["node.id"].value, entries["node.id"].source) == ("4", ConfigSource.STATIC_BROKER)
+    assert (entries["node.id"].value, entries["node.id"].source) == ("4", ConfigLayer.STATIC_BROKER)
     assert entries["node.id"].read_only
     assert not entries["log.retention.ms"].read_only
     assert entries["log.retention.ms"].value is None

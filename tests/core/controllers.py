@@ -8,9 +8,9 @@ from headrace.core.controller.commands import (
     BrokerHeartbeat,
     BrokerRegistration,
     BrokerState,
-    Decision,
+    ControllerDecision,
+    CreatableTopic,
     NewBroker,
-    NewTopic,
     PartitionGrowth,
     TopicResult,
     TopicToDelete,
@@ -55,7 +55,7 @@ class TestedController(Controller):
         self.log: list[Record] = []
         self._ids = topic_ids()
 
-    def carry_out(self, decision: Decision[Response]) -> Response:
+    def carry_out(self, decision: ControllerDecision[Response]) -> Response:
         for record in decision.records:
             self.apply(record)
             self.log.append(record)
@@ -81,7 +81,7 @@ class TestedController(Controller):
         assert not state.is_fenced
         return registration.broker_epoch
 
-    def create(self, *topics: NewTopic, validate_only: bool = False) -> tuple[TopicResult, ...]:
+    def create(self, *topics: CreatableTopic, validate_only: bool = False) -> tuple[TopicResult, ...]:
         ids = [next(self._ids) for _ in topics]
         return self.carry_out(self.create_topics(topics, topic_ids=ids, validate_only=validate_only))
 
@@ -94,7 +94,7 @@ class TestedController(Controller):
         self.carry_out(self.delete_topics([TopicToDelete(name=name)]))
 
     def create_one(self, name: str, partitions: int = 1, **others: object) -> TopicResult:
-        (result,) = self.create(NewTopic(name=name, partition_count=partitions, **others))  # type: ignore[arg-type]
+        (result,) = self.create(CreatableTopic(name=name, partition_count=partitions, **others))  # type: ignore[arg-type]
         return result
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from headrace.core.controller.commands import (
     CONFIGS_PER_REQUEST_MAX,
+    AlterableConfig,
+    AlterOperation,
     ConfigAlteration,
-    ConfigChange,
-    ConfigOperation,
     ConfigReplacement,
     ConfigResult,
 )
@@ -15,7 +15,7 @@ from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 from tests.core.controllers import TestedController, one_broker
 
-SET, DELETE, APPEND, SUBTRACT = ConfigOperation
+SET, DELETE, APPEND, SUBTRACT = AlterOperation
 
 
 def with_topic(**configs: str) -> TestedController:
@@ -31,7 +31,7 @@ def alter(
     name: str = "orders",
 ) -> ConfigResult:
     alteration = ConfigAlteration(
-        resource_kind=kind, resource_name=name, changes=[ConfigChange(*change) for change in changes]
+        resource_kind=kind, resource_name=name, changes=[AlterableConfig(*change) for change in changes]
     )
     (result,) = controller.carry_out(controller.alter_configs([alteration]))
     return result
@@ -116,7 +116,7 @@ class TestTopics:
     def test_validate_only(self) -> None:
         controller = with_topic()
         alteration = ConfigAlteration(
-            resource_kind=2, resource_name="orders", changes=[ConfigChange("retention.ms", SET, "1")]
+            resource_kind=2, resource_name="orders", changes=[AlterableConfig("retention.ms", SET, "1")]
         )
         decision = controller.alter_configs([alteration], validate_only=True)
         assert decision.records == ()

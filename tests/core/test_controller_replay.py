@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.controller.commands import (
+    AlterableConfig,
     ConfigAlteration,
-    ConfigChange,
-    NewTopic,
+    CreatableTopic,
     PartitionGrowth,
     TopicToDelete,
 )
@@ -247,13 +247,13 @@ commands = st.lists(
 def run(controller: TestedController, verb: str, name: str, number: int) -> None:
     match verb:
         case "create":
-            controller.create(NewTopic(name=name, partition_count=number, configs=[("segment.ms", "5")]))
+            controller.create(CreatableTopic(name=name, partition_count=number, configs=[("segment.ms", "5")]))
         case "delete":
             controller.carry_out(controller.delete_topics([TopicToDelete(name=name)]))
         case "grow":
             controller.carry_out(controller.create_partitions([PartitionGrowth(name=name, partition_count=number)]))
         case "set" | "unset":
-            change = ConfigChange("retention.ms", 0 if verb == "set" else 1, str(number))
+            change = AlterableConfig("retention.ms", 0 if verb == "set" else 1, str(number))
             alteration = ConfigAlteration(resource_kind=2, resource_name=name, changes=[change])
             controller.carry_out(controller.alter_configs([alteration]))
         case "start":

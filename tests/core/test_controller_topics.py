@@ -4,7 +4,7 @@ import pytest
 
 from headrace.core.controller.commands import (
     PARTITIONS_PER_REQUEST_MAX,
-    NewTopic,
+    CreatableTopic,
     PartitionGrowth,
     TopicResult,
     TopicToDelete,
@@ -46,7 +46,9 @@ class TestCreate:
 
     def test_validate_only_answers_the_same_and_changes_nothing(self) -> None:
         controller = one_broker()
-        good, bad = controller.create(NewTopic(name="a", partition_count=3), NewTopic(name="!"), validate_only=True)
+        good, bad = controller.create(
+            CreatableTopic(name="a", partition_count=3), CreatableTopic(name="!"), validate_only=True
+        )
         assert (good.error, good.partition_count, good.topic_id) == (ErrorCode.NONE, 3, NO_TOPIC_ID)
         assert bad.error is ErrorCode.INVALID_TOPIC_EXCEPTION
         assert not controller.image.topics
@@ -87,11 +89,11 @@ class TestCreate:
         assert result.error is ErrorCode.INVALID_TOPIC_EXCEPTION
         assert result.message is not None
         assert 'existing topic "a.b"' in result.message
-        first, second = controller.create(NewTopic(name="x.y"), NewTopic(name="x_y"))
+        first, second = controller.create(CreatableTopic(name="x.y"), CreatableTopic(name="x_y"))
         assert (first.error, second.error) == (ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
     def test_a_name_listed_twice_is_refused_once(self) -> None:
-        results = one_broker().create(NewTopic(name="a"), NewTopic(name="b"), NewTopic(name="a"))
+        results = one_broker().create(CreatableTopic(name="a"), CreatableTopic(name="b"), CreatableTopic(name="a"))
         assert [(result.name, result.error) for result in results] == [
             ("a", ErrorCode.INVALID_REQUEST),
             ("b", ErrorCode.NONE),
@@ -111,7 +113,9 @@ class TestCreate:
     @pytest.mark.parametrize("count", [PARTITIONS_PER_REQUEST_MAX + 1, 2**31 - 1])
     def test_too_many_partitions_in_one_request(self, count: int) -> None:
         controller = one_broker()
-        results = controller.create(NewTopic(name="a", partition_count=count), NewTopic(name="b", partition_count=1))
+        results = controller.create(
+            CreatableTopic(name="a", partition_count=count), CreatableTopic(name="b", partition_count=1)
+        )
         assert [result.error for result in results] == [ErrorCode.POLICY_VIOLATION] * 2
 
     def test_a_full_cluster(self) -> None:
@@ -148,7 +152,7 @@ class TestCreate:
 
     def test_one_bad_topic_does_not_stop_the_others(self) -> None:
         controller = one_broker()
-        controller.create(NewTopic(name="good"), NewTopic(name="bad!"), NewTopic(name="fine"))
+        controller.create(CreatableTopic(name="good"), CreatableTopic(name="bad!"), CreatableTopic(name="fine"))
         assert list(controller.image.topics) == ["good", "fine"]
 
 
@@ -326,7 +330,7 @@ class TestGrow:
 def test_a_decision_changes_nothing_until_its_records_are_applied() -> None:
     controller = one_broker()
     version = controller.image.version
-    decision = controller.create_topics([NewTopic(name="a")], topic_ids=[TopicId(b"i" * 16)])
+    decision = controller.create_topics([CreatableTopic(name="a")], topic_ids=[TopicId(b"i" * 16)])
     assert decision.records[0] == TopicRecord("a", TopicId(b"i" * 16))
     assert "a" not in controller.image.topics
     assert controller.image.version == version

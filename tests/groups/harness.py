@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.core.groups.commands import (
     Commit,
     DeleteOffsets,
@@ -248,7 +248,7 @@ class Harness(PassingTime):
             ),
             retention_ms=retention_ms,
             unknown_group_error=ErrorCode.ILLEGAL_GENERATION,
-            producer=None if producer is None else Producer(producer, 0),
+            producer=None if producer is None else PendingProducer(producer, 0),
         )
         return self.run(lambda machine, now: machine.offset_requests.commit(command, Ticket(name, "commit"), now))
 

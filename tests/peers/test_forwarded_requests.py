@@ -6,7 +6,7 @@ import pytest
 
 from headrace.broker.api import create_topics
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
-from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.commands import CreatableTopic
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 from headrace.wire import frames
@@ -248,7 +248,7 @@ def test_a_stopping_broker_answers_what_it_has_forwarded(world, one, two):
 
 def test_a_topic_is_created_automatically_by_the_controller(world, one, two):
     done = []
-    two.node.broker.create_topics([NewTopic(name="automatic", partition_count=2)], lambda: done.append(True))
+    two.node.broker.create_topics([CreatableTopic(name="automatic", partition_count=2)], lambda: done.append(True))
     world.run_until(lambda: done)
     assert len(one.node.broker.image.topics["automatic"].partitions) == 2
 

@@ -1,6 +1,6 @@
 """Three virtual brokers of one cluster, and a topic with a replica on each."""
 
-from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.commands import CreatableTopic
 from headrace.core.controller.settings import ControllerSettings
 from headrace.core.replication.follower import Follower
 from headrace.core.replication.leader import Leader
@@ -26,7 +26,7 @@ class Trio:
 
     def create(self, configs=()):
         assignment = [(0, [NodeId(2), NodeId(1), NodeId(3)])]
-        self.controller.create_topics([NewTopic(name=TOPIC, assignments=assignment, configs=configs)])
+        self.controller.create_topics([CreatableTopic(name=TOPIC, assignments=assignment, configs=configs)])
         self.peers.run_until(lambda: all(self.has(number) for number in self.nodes))
 
     def has(self, number):

@@ -1,6 +1,6 @@
 """A transaction machine with a log, a clock and producers that remember the coordinator's answers."""
 
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.core.transactions.commands import (
     AddPartitions,
     EndTransaction,
@@ -10,7 +10,7 @@ from headrace.core.transactions.commands import (
     VerifyPartitions,
 )
 from headrace.core.transactions.coordinator import TransactionCoordinator
-from headrace.core.transactions.records import Transaction, TransactionRecord, TransactionRecords, UptimeRecord
+from headrace.core.transactions.records import TransactionMetadata, TransactionRecord, TransactionRecords, UptimeRecord
 from headrace.core.transactions.settings import TransactionSettings
 from headrace.core.transactions.states import AT_REST, ENDING, PRECEDING
 from headrace.model.errors import ErrorCode
@@ -25,8 +25,8 @@ class KnownProducer:
 
     def __init__(self, name):
         self.name = name
-        self.producer = Producer(-1, -1)
-        self.before = Producer(-1, -1)
+        self.producer = PendingProducer(-1, -1)
+        self.before = PendingProducer(-1, -1)
 
 
 class Harness(PassingTime):
@@ -56,7 +56,7 @@ class Harness(PassingTime):
 
     def run(self, decide):
         """Decide, write, check that the log tells the same, and hand out the answers as (ticket, response)."""
-        known: dict[str, Transaction | None] = dict(self.machine.tables.transactions)
+        known: dict[str, TransactionMetadata | None] = dict(self.machine.tables.transactions)
         decision = decide(self.machine, self.now())
         for record in decision.records:
             if isinstance(record, TransactionRecord):
@@ -195,7 +195,7 @@ class Harness(PassingTime):
         self.machine.apply(TransactionRecord(ID, after))
         self.log.append(FORMAT.encode(TransactionRecord(ID, after)))
         for known in self.producers.values():
-            known.producer = Producer(after.producer_id, epoch)
+            known.producer = PendingProducer(after.producer_id, epoch)
 
     @property
     def transaction(self):

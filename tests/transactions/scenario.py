@@ -8,7 +8,7 @@ restart            state             use NAME PRODUCER/EPOCH                scri
 
 from typing import Any
 
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.core.transactions.commands import ProducerResult
 from headrace.model.errors import ErrorCode
 from tests.groups.scenario import MARK, parts
@@ -28,7 +28,7 @@ def partition(text):
 
 
 def producer(text):
-    return Producer(*map(int, text.split("/")))
+    return PendingProducer(*map(int, text.split("/")))
 
 
 class Runner:

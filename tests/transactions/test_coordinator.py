@@ -9,9 +9,9 @@ from headrace.core.coordination.machine import RecordRefused
 from headrace.core.transactions.names import owner_of
 from headrace.core.transactions.records import (
     PLAIN_VALUE_VERSION,
-    BatchWriter,
+    Borrower,
     LeaderBoot,
-    Transaction,
+    TransactionMetadata,
     TransactionRecord,
     TransactionRecords,
 )
@@ -26,7 +26,7 @@ DAY_MS = 24 * 3_600_000
 NUMBERS = st.integers(-1, 2**63 - 1)
 EPOCHS = st.integers(-1, 2**15 - 1)
 TRANSACTIONS = st.builds(
-    Transaction,
+    TransactionMetadata,
     NUMBERS,
     EPOCHS,
     st.sampled_from(sorted(set(TransactionState) - {TransactionState.EMPTY})),
@@ -38,7 +38,7 @@ TRANSACTIONS = st.builds(
     next_producer_id=NUMBERS,
     last_producer_epoch=EPOCHS,
     client_version=st.integers(0, 2),
-    writer=st.none() | st.builds(BatchWriter, st.text(max_size=20), NUMBERS, NUMBERS),
+    writer=st.none() | st.builds(Borrower, st.text(max_size=20), NUMBERS, NUMBERS),
     updated_uptime_ms=NUMBERS,
     started_uptime_ms=NUMBERS,
     boots=st.lists(st.builds(LeaderBoot, st.integers(0, 2**31 - 1), st.text(max_size=20)), max_size=3).map(tuple),
@@ -56,11 +56,11 @@ def test_records_come_back_as_written(transactional_id, transaction):
 def test_the_older_value_leaves_out_what_it_has_no_room_for(transaction):
     plain = TransactionRecords(PLAIN_VALUE_VERSION)
     found = TransactionRecords().decode(*plain.encode(TransactionRecord(ID, transaction))).transaction
-    assert found == Transaction(*transaction[:7])
+    assert found == TransactionMetadata(*transaction[:7])
 
 
 def test_a_record_has_kafkas_bytes():
-    transaction = Transaction(
+    transaction = TransactionMetadata(
         5, 3, TransactionState.ONGOING, 60_000, frozenset({("x", 1), ("x", 0)}), 7, 8, client_version=2
     )
     key, value = TransactionRecords().encode(TransactionRecord("t", transaction))
@@ -111,9 +111,9 @@ def test_use_keeps_an_id():
 def test_many_ids_are_looked_at_some_a_turn():
     harness = Harness()
     for number in range(3 * IDS_PER_SLICE // 2):
-        harness.machine.apply(TransactionRecord(f"t{number}", Transaction(number, 0, *_EMPTY)))
+        harness.machine.apply(TransactionRecord(f"t{number}", TransactionMetadata(number, 0, *_EMPTY)))
         harness.log.append(
-            TransactionRecords().encode(TransactionRecord(f"t{number}", Transaction(number, 0, *_EMPTY)))
+            TransactionRecords().encode(TransactionRecord(f"t{number}", TransactionMetadata(number, 0, *_EMPTY)))
         )
     harness.monotonic_ms += 7 * DAY_MS
     records = harness.run(lambda machine, now: machine.expire(now)).records

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.model.errors import ErrorCode
 from tests.batch_commits.harness import BatchHarness
 from tests.transactions.harness import Harness
@@ -69,7 +69,7 @@ def test_a_producer_that_resumes_hears_the_same_again():
     assert harness.init("a", expected=believed).error is ErrorCode.CONCURRENT_TRANSACTIONS
     harness.complete()
     resumed = harness.init("a", expected=believed)
-    assert resumed == (NONE, Producer(believed.producer_id, believed.producer_epoch + 1))
+    assert resumed == (NONE, PendingProducer(believed.producer_id, believed.producer_epoch + 1))
 
 
 def test_a_task_that_was_aborted_cannot_go_on_under_an_id_of_the_pool():

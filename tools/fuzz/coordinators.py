@@ -36,9 +36,9 @@ from headrace.core.groups.subscriptions import (
 from headrace.core.transactions.owner_records import CommittedWriter, Owner, OwnerRecord
 from headrace.core.transactions.records import (
     PLAIN_VALUE_VERSION,
-    BatchWriter,
+    Borrower,
     CoordinatorRecord,
-    Transaction,
+    TransactionMetadata,
     TransactionRecord,
     TransactionRecords,
 )
@@ -138,7 +138,7 @@ def _group_seeds() -> list[bytes]:
 
 
 def _transaction_seeds() -> list[bytes]:
-    open_one = Transaction(
+    open_one = TransactionMetadata(
         7, 1, TransactionState.ONGOING, 60_000, frozenset((("orders", 0), ("orders", 2), ("totals", 1))), NOW_MS, NOW_MS
     )
     lent = open_one._replace(
@@ -146,7 +146,7 @@ def _transaction_seeds() -> list[bytes]:
         next_producer_id=8,
         last_producer_epoch=0,
         client_version=2,
-        writer=BatchWriter("run", 5, 9),
+        writer=Borrower("run", 5, 9),
     )
     owner = Owner("run", ("older", "old"), 5, "run", (CommittedWriter(0, 7, 1), CommittedWriter(1, 8, 1)), NOW_MS, "w")
     found: list[CoordinatorRecord] = [

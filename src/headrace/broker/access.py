@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from headrace.model.access import Operation, Principal, ResourceType
+from headrace.model.access import AclResourceType, Operation, Principal
 from headrace.model.addresses import is_loopback
 from headrace.model.configs.listeners import address_text
 
@@ -18,7 +18,7 @@ class OpenAccess:
 
     open_to_all = True
 
-    def authorize(self, principal: Principal, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+    def authorize(self, principal: Principal, operation: Operation, resource_type: AclResourceType, name: str) -> bool:
         return True
 
 

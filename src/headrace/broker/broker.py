@@ -30,7 +30,7 @@ from headrace.broker.replication.partition_replication import PartitionReplicati
 from headrace.broker.replication.served_fetches import ServedFetches
 from headrace.broker.timers import Timers
 from headrace.broker.topic_metadata import TopicMetadata
-from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.commands import CreatableTopic
 from headrace.core.controller.delta import MetadataDelta
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.settings import ControllerSettings
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from headrace.broker.peers.invitations import Invitations
 
 
-class Broker:
+class RunningBroker:
     def __init__(
         self,
         *,
@@ -181,7 +181,7 @@ class Broker:
         is_alone = not any(broker.takes_partitions for broker in others)
         return self.partitions.refusal_of_new() if is_alone else None
 
-    def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:
+    def create_topics(self, topics: Sequence[CreatableTopic], then: Callable[[], None]) -> None:
         """Create topics that a client refers to; the client sees the result in the metadata."""
         if not self.controller.is_active:
             self.controller_requests.create_topics(topics, lambda: self.partitions.when_ready(then))

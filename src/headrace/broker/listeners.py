@@ -6,9 +6,8 @@ from headrace.broker.access import OPEN_LISTENER, OPEN_LISTENER_ADVICE, open_lis
 from headrace.broker.logs import NodeLogger
 from headrace.broker.net.loop import Loop
 from headrace.core.controller.records import Endpoint
-from headrace.model.configs.listeners import Listener as ListenerConfig
-from headrace.model.configs.listeners import address_text
-from headrace.ports.network import Listener, Network
+from headrace.model.configs.listeners import Listener, address_text
+from headrace.ports.network import ListeningSocket, Network
 
 PLAINTEXT = "PLAINTEXT"
 
@@ -16,9 +15,9 @@ PLAINTEXT = "PLAINTEXT"
 class Listeners:
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._bound: list[tuple[ListenerConfig, list[Listener]]] = []
+        self._bound: list[tuple[Listener, list[ListeningSocket]]] = []
 
-    def bind(self, configs: Sequence[ListenerConfig]) -> None:
+    def bind(self, configs: Sequence[Listener]) -> None:
         """Bind every address at once, so that a start on a port in use fails before any recovery."""
         for config in configs:
             self._bound.append((config, self._network.listen(config.host, config.port)))
@@ -28,7 +27,7 @@ class Listeners:
         """HOST:PORT of every listener, as bound."""
         return [address_text(config.host, bound[0].port) for config, bound in self._bound]
 
-    def endpoints(self, advertised: Sequence[ListenerConfig], host_name: str) -> list[Endpoint]:
+    def endpoints(self, advertised: Sequence[Listener], host_name: str) -> list[Endpoint]:
         """Return the endpoints that clients connect to; `host_name` replaces an address that stands for all."""
         return [
             Endpoint(

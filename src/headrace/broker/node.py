@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from headrace.broker.api.dispatch import Dispatcher
-from headrace.broker.broker import Broker
+from headrace.broker.broker import RunningBroker
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.metadata_log import METADATA_PARTITION, MetadataLog, Replay
 from headrace.broker.cluster.quorum import MetadataQuorum
@@ -101,7 +101,7 @@ class Node:
         controller = self._controller(directories.home, replay)
         self._peers = self._peer_network()
         partitions = self._partition_table(directories)
-        self.broker = Broker(
+        self.broker = RunningBroker(
             config=self.config,
             ports=self._ports,
             cluster_id=self.cluster_id,

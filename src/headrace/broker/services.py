@@ -1,7 +1,7 @@
 """Protocols through which requests, partitions and coordinators reach the parts of the broker that they use.
 
-`Broker` implements every protocol here with plain attributes, so that a protocol costs nothing when a request is
-served. A module asks for the narrowest protocol that is enough for it. No module imports `Broker`, which is put
+`RunningBroker` implements every protocol here with plain attributes, so that a protocol costs nothing when a request is
+served. A module asks for the narrowest protocol that is enough for it. No module imports `RunningBroker`, which is put
 together above all of them.
 """
 
@@ -19,10 +19,10 @@ from headrace.broker.partitions.syncs import Syncs
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.peers.requests import PeerRequests
 from headrace.broker.timers import Timers
-from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.commands import CreatableTopic
 from headrace.core.controller.image import MetadataImage
 from headrace.core.coordination.machine import Now
-from headrace.model.access import Operation, Principal, ResourceType
+from headrace.model.access import AclResourceType, Operation, Principal
 from headrace.model.configs.values import BrokerConfig
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_EPOCH, NodeId
@@ -76,7 +76,9 @@ class AccessControl(Protocol):
     def open_to_all(self) -> bool:
         """True if every operation is allowed, so that Produce and Fetch can skip the check."""
 
-    def authorize(self, principal: Principal, operation: Operation, resource_type: ResourceType, name: str) -> bool: ...
+    def authorize(
+        self, principal: Principal, operation: Operation, resource_type: AclResourceType, name: str
+    ) -> bool: ...
 
 
 class MetadataSource(Protocol):
@@ -137,7 +139,7 @@ class CoordinatorServices(ConfigProvider, Protocol):
     @property
     def partitions(self) -> PartitionTable: ...
 
-    def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:
+    def create_topics(self, topics: Sequence[CreatableTopic], then: Callable[[], None]) -> None:
         """Create topics that a request needs, and call back when they can be used or could not be created."""
 
 

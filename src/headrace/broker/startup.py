@@ -7,7 +7,7 @@ has unfenced it, background work starts and clients are admitted.
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from headrace.broker.broker import Broker
+from headrace.broker.broker import RunningBroker
 from headrace.broker.cluster.broker_lifecycle import LifecycleHooks
 from headrace.broker.compaction import Compactor
 from headrace.broker.config_warnings import ConfigWarnings
@@ -33,7 +33,7 @@ class Startup:
     def __init__(
         self,
         *,
-        broker: Broker,
+        broker: RunningBroker,
         loop: Loop,
         listeners: Listeners,
         cluster_endpoint: Endpoint | None,

@@ -27,7 +27,7 @@ from headrace.wire.records.header import BASE_TIMESTAMP, HEADER
 from headrace.wire.records.reader import check_produced
 
 if TYPE_CHECKING:
-    from headrace.client.core.transactions import Transactions
+    from headrace.client.core.transactions import TransactionManager
 
 FIRST_CONTACT_WAIT_MS = 5_000
 """Time for which no broker may be reached at first, or a topic be unknown (a broker that creates it needs a moment)."""
@@ -55,12 +55,14 @@ def producer_settings(config: ProducerConfig) -> ProducerSettings:
     )
 
 
-def make_core(config: ProducerConfig, cluster: Cluster, entropy: Entropy) -> "tuple[ProducerCore, Transactions | None]":
+def make_core(
+    config: ProducerConfig, cluster: Cluster, entropy: Entropy
+) -> "tuple[ProducerCore, TransactionManager | None]":
     transactions = None
     if config.transactional_id is not None:
-        from headrace.client.core.transactions import Transactions  # with codecs that few applications need
+        from headrace.client.core.transactions import TransactionManager  # with codecs that few applications need
 
-        transactions = Transactions(
+        transactions = TransactionManager(
             config.transactional_id,
             cluster,
             timeout_ms=config.transaction_timeout_ms,
@@ -131,7 +133,7 @@ class ProducerBase:
 
     config: ProducerConfig
     _core: ProducerCore
-    _transactions: "Transactions | None"
+    _transactions: "TransactionManager | None"
     _telemetry: Telemetry | None
 
     def _sending(
@@ -146,7 +148,7 @@ class ProducerBase:
         count = self._core.incomplete_count()
         return f"<{type(self).__name__}{own} at {self.config.servers()}, {count} batches on their way>"
 
-    def _require_transactions(self) -> "Transactions":
+    def _require_transactions(self) -> "TransactionManager":
         if self._transactions is None:
             raise InvalidArgument("transactions need a transactional_id: give the producer a unique one")
         return self._transactions

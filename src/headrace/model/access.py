@@ -21,7 +21,7 @@ class Operation(IntEnum):
     """Headrace's own: read a topic's files without the broker, which then neither sees nor limits the reads."""
 
 
-class ResourceType(IntEnum):
+class AclResourceType(IntEnum):
     ANY = 1
     TOPIC = 2
     GROUP = 3

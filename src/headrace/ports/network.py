@@ -37,7 +37,7 @@ class Transport(Protocol):
     def close(self) -> None: ...
 
 
-class Listener(Protocol):
+class ListeningSocket(Protocol):
     token: Token
     host: str
     port: int
@@ -52,7 +52,7 @@ class Network(Protocol):
     more: int
     """Flag for `Transport.send`: the packet may wait for the bytes that follow (MSG_MORE); 0 where there is none."""
 
-    def listen(self, host: str, port: int) -> list[Listener]:
+    def listen(self, host: str, port: int) -> list[ListeningSocket]:
         """Return one listener per address family of the host name (all on one port when `port` is 0)."""
 
     def resolve(self, host: str) -> list[str]:

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from headrace.ports.disk import Buffer, FileRange
-from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE, Listener, Token, Transport
+from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE, ListeningSocket, Token, Transport
 from headrace.sim.connections import VirtualEndpoint, os_error
 from headrace.sim.disk import VirtualDisk
 from headrace.sim.entropy import SeededEntropy
@@ -144,7 +144,7 @@ class VirtualNetwork:
         self._next_token = FIRST_TOKEN
         self._accept_failures: deque[int] = deque()
 
-    def listen(self, host: str, port: int) -> list[Listener]:
+    def listen(self, host: str, port: int) -> list[ListeningSocket]:
         listener = VirtualListener(self, self._new_token(), host, port or self._fabric.free_port())
         self._fabric.add(listener)
         self._sources[listener.token] = listener

@@ -39,7 +39,7 @@ _ID_BYTES = 16
 _INTERNAL = (b"\0", b"\1")
 
 
-class WantedTopic(NamedTuple):
+class RequestedTopic(NamedTuple):
     """A requested topic, by its name or its id."""
 
     topic_id: bytes
@@ -59,7 +59,7 @@ class TopicsScan:
         self.left, self._position = element_count(self._body, 0, len(body), compact=flexible, smallest=smallest)
         """Topics that are still to be read; 0 at once for a request for none, or for all."""
 
-    def take(self, count_max: int) -> list[WantedTopic]:
+    def take(self, count_max: int) -> list[RequestedTopic]:
         """Return the next topics; ProtocolError if there are fewer than declared."""
         body, position, end = self._body, self._position, len(self._body)
         flexible, by_id = self._version >= FLEXIBLE_FROM, self._version >= _TOPIC_IDS_FROM
@@ -75,7 +75,7 @@ class TopicsScan:
             name = _text(body[start:position]) if start >= 0 else None
             if flexible:
                 position = skip_tagged_fields(body, position, end)
-            taken.append(WantedTopic(topic_id, name))
+            taken.append(RequestedTopic(topic_id, name))
         self._position = position
         self.left -= len(taken)
         return taken

@@ -4,7 +4,7 @@ from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.coordinators import group_error
 from headrace.broker.api.support.transactions import PLAIN_VERSION, error_for_version, error_in, id_error
 from headrace.broker.coordinators.groups import OFFSETS_TOPIC
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.model.access import Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -24,7 +24,7 @@ def handle(request: AddOffsetsToTxnRequest, ctx: RequestContext) -> AddOffsetsTo
         if partition is None:  # the topic could not be created
             parked.complete(_response(ctx, ErrorCode.COORDINATOR_NOT_AVAILABLE))
             return
-        producer = Producer(request.producer_id, request.producer_epoch)
+        producer = PendingProducer(request.producer_id, request.producer_epoch)
         ctx.transactions.add_partitions(
             request.transactional_id, producer, [(OFFSETS_TOPIC, partition)], PLAIN_VERSION
         ).then(lambda outcome: parked.complete(_response(ctx, error_in(outcome))))

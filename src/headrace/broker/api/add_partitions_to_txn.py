@@ -13,10 +13,10 @@ from headrace.broker.api.support.transactions import BUMPING_VERSION, PLAIN_VERS
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX
 from headrace.core.controller.names import INTERNAL_TOPICS
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.core.transactions.commands import VerifyPartitions
 from headrace.core.transactions.records import LeaderBoot, Partition
-from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_NODE
 from headrace.wire.messages.add_partitions_to_txn import (
@@ -39,7 +39,7 @@ class _Asked(NamedTuple):
     """One transaction of the request."""
 
     transactional_id: str
-    producer: Producer
+    producer: PendingProducer
     verify_only: bool
     topics: tuple[AddPartitionsToTxnRequestTopic, ...]
     leader: LeaderBoot | None = None
@@ -52,7 +52,7 @@ class _Asked(NamedTuple):
 def handle(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
     if ctx.version >= _BATCHED_FROM:
         return _batched(request, ctx)
-    producer = Producer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
+    producer = PendingProducer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
     asked = _Asked(request.v3_and_below_transactional_id, producer, False, request.v3_and_below_topics)
 
     def respond(topics: list[tuple[AddPartitionsToTxnResponseTopic, ...]]) -> AddPartitionsToTxnResponse:
@@ -64,7 +64,7 @@ def handle(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
 
 
 def _batched(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
-    allowed = ctx.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+    allowed = ctx.authorized(Operation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
     if not allowed or stranger_refusal(ctx, "partitions are added to transactions of others") is not None:
         return AddPartitionsToTxnResponse(
             throttle_time_ms=ctx.throttle_time_ms, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -73,7 +73,7 @@ def _batched(request: AddPartitionsToTxnRequest, ctx: RequestContext) -> object:
     asked = [
         _Asked(
             each.transactional_id,
-            Producer(each.producer_id, each.producer_epoch),
+            PendingProducer(each.producer_id, each.producer_epoch),
             each.verify_only,
             each.topics,
             leader,
@@ -154,7 +154,7 @@ def _refused(ctx: RequestContext, asked: _Asked) -> Errors | ErrorCode | None:
 def _partition_error(ctx: RequestContext, partition: Partition) -> ErrorCode:
     topic, _ = partition
     of_a_client = ctx.version < _BATCHED_FROM
-    if (of_a_client and topic in INTERNAL_TOPICS) or not ctx.authorized(Operation.WRITE, ResourceType.TOPIC, topic):
+    if (of_a_client and topic in INTERNAL_TOPICS) or not ctx.authorized(Operation.WRITE, AclResourceType.TOPIC, topic):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     known = ctx.image.partition(*partition) is not None
     return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

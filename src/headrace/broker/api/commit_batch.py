@@ -2,7 +2,7 @@
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.batch_commits import proposed
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.core.transactions.batch_commands import BatchResult, CommitBatch, NamedWriter
 from headrace.wire.messages.commit_batch import CommitBatchRequest, CommitBatchResponse
 
@@ -13,7 +13,7 @@ def handle(request: CommitBatchRequest, ctx: RequestContext) -> object:
         run=request.run,
         batch_id=request.batch_id,
         writers=frozenset(
-            NamedWriter(writer.transactional_id, Producer(writer.producer_id, writer.producer_epoch))
+            NamedWriter(writer.transactional_id, PendingProducer(writer.producer_id, writer.producer_epoch))
             for writer in request.writers
         ),
         write_id=request.write_id,

@@ -7,7 +7,7 @@ from headrace.broker.api.support.coordinators import ask_each_group
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import DescribedConsumer, DescribedConsumerGroup
 from headrace.core.groups.consumer_records import Partitions, by_topic
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicId
 from headrace.wire.messages.consumer_group_describe import (
@@ -55,7 +55,7 @@ def _group(
         )
     operations = OPERATIONS_NOT_ASKED_FOR
     if request.include_authorized_operations:
-        operations = authorized_operations(ctx, GROUP_OPERATIONS, ResourceType.GROUP, name)
+        operations = authorized_operations(ctx, GROUP_OPERATIONS, AclResourceType.GROUP, name)
     return ConsumerGroupDescribeResponseGroup(
         group_id=name,
         group_state=outcome.state,

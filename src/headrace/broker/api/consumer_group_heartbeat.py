@@ -7,7 +7,7 @@ from headrace.core.groups.commands import ConsumerHeartbeat, ConsumerHeartbeatRe
 from headrace.core.groups.consumer import JOINING_EPOCH
 from headrace.core.groups.consumer_group import LEFT_STATIC_EPOCH
 from headrace.core.groups.consumer_records import by_topic
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -39,10 +39,10 @@ def handle(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> objec
 def _error(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> tuple[ErrorCode, str | None]:
     if CONSUMER_PROTOCOL not in ctx.config.groups.protocols:
         return ErrorCode.UNSUPPORTED_VERSION, PROTOCOL_DISABLED
-    if not ctx.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
+    if not ctx.authorized(Operation.READ, AclResourceType.GROUP, request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED, None
     for name in request.subscribed_topic_names or ():
-        if not ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        if not ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
     message = _fault(request, ctx.version)
     return (ErrorCode.INVALID_REQUEST if message else ErrorCode.NONE), message

@@ -29,9 +29,9 @@ from headrace.broker.services import (
 )
 from headrace.broker.timers import Timer, Timers
 from headrace.broker.topic_metadata import TopicMetadata
-from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.commands import CreatableTopic
 from headrace.core.controller.image import MetadataImage
-from headrace.model.access import Operation, Principal, ResourceType
+from headrace.model.access import AclResourceType, Operation, Principal
 from headrace.model.configs.values import BrokerConfig
 from headrace.model.ids import NodeId
 from headrace.ports.clock import Clock
@@ -83,7 +83,7 @@ class HandlerServices(RequestServices, ConfigProvider, Protocol):
     @property
     def spawner(self) -> Spawner: ...
 
-    def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None: ...
+    def create_topics(self, topics: Sequence[CreatableTopic], then: Callable[[], None]) -> None: ...
 
 
 class Parked:
@@ -173,7 +173,7 @@ class RequestContext:
         """Throttle time that every response carries; quotas will set it."""
         return 0
 
-    def authorized(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+    def authorized(self, operation: Operation, resource_type: AclResourceType, name: str) -> bool:
         """Check access; every handler calls this before it touches a resource."""
         return self._services.access.authorize(self.principal, operation, resource_type, name)
 
@@ -296,6 +296,6 @@ class RequestContext:
     def spawner(self) -> Spawner:
         return self._services.spawner
 
-    def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:
+    def create_topics(self, topics: Sequence[CreatableTopic], then: Callable[[], None]) -> None:
         """Create topics that a request names, and call back when they can be used or could not be created."""
         self._services.create_topics(topics, then)

@@ -2,13 +2,13 @@
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.authorization import stranger_refusal
-from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.create_invitation import CreateInvitationRequest, CreateInvitationResponse
 
 
 def handle(request: CreateInvitationRequest, ctx: RequestContext) -> CreateInvitationResponse:
-    if not ctx.authorized(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
+    if not ctx.authorized(Operation.ALTER, AclResourceType.CLUSTER, CLUSTER_NAME):
         return _refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "this principal may not alter the cluster")
     refusal = stranger_refusal(ctx, "invitations are given")
     if refusal is not None:

@@ -5,7 +5,7 @@ from headrace.broker.api.support.authorization import split_by_access
 from headrace.broker.api.support.proposals import park_until_committed, with_failed_storage
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.controller.commands import PartitionGrowth, TopicResult
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 from headrace.wire.messages.create_partitions import (
@@ -18,7 +18,7 @@ from headrace.wire.messages.create_partitions import (
 
 def handle(request: CreatePartitionsRequest, ctx: RequestContext) -> Parked:
     allowed, others = split_by_access(
-        request.topics, lambda topic: ctx.authorized(Operation.ALTER, ResourceType.TOPIC, topic.name)
+        request.topics, lambda topic: ctx.authorized(Operation.ALTER, AclResourceType.TOPIC, topic.name)
     )
     refused = [TopicResult(topic.name, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in others]
     proposal = ctx.controller.create_partitions(

@@ -7,8 +7,8 @@ from headrace.broker.api.support.authorization import split_by_access
 from headrace.broker.api.support.proposals import park_until_committed, with_failed_storage
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.partitions.soundness import with_level_in_force
-from headrace.core.controller.commands import NewTopic, TopicResult
-from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.core.controller.commands import CreatableTopic, TopicResult
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 from headrace.wire.messages.create_topics import (
@@ -40,13 +40,13 @@ def handle(request: CreateTopicsRequest, ctx: RequestContext) -> Parked:
 
 
 def _allowed(ctx: RequestContext, name: str) -> bool:
-    return ctx.authorized(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME) or ctx.authorized(
-        Operation.CREATE, ResourceType.TOPIC, name
+    return ctx.authorized(Operation.CREATE, AclResourceType.CLUSTER, CLUSTER_NAME) or ctx.authorized(
+        Operation.CREATE, AclResourceType.TOPIC, name
     )
 
 
-def _new_topic(topic: CreateTopicsRequestTopic) -> NewTopic:
-    return NewTopic(
+def _new_topic(topic: CreateTopicsRequestTopic) -> CreatableTopic:
+    return CreatableTopic(
         name=topic.name,
         partition_count=topic.num_partitions,
         replication_factor=topic.replication_factor,
@@ -92,7 +92,7 @@ def _result(ctx: RequestContext, describe: _ConfigDescriber, result: TopicResult
     name = result.name or ""
     if result.error is not ErrorCode.NONE:
         return CreateTopicsResponseTopic(name=name, error_code=result.error, error_message=result.message, configs=None)
-    may_see_configs = ctx.authorized(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
+    may_see_configs = ctx.authorized(Operation.DESCRIBE_CONFIGS, AclResourceType.TOPIC, name)
     return CreateTopicsResponseTopic(
         name=name,
         topic_id=result.topic_id,

@@ -3,7 +3,7 @@
 from headrace.broker.api.context import RequestContext
 from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.partitions.replica import Replica
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.delete_records import (
     DeleteRecordsRequest,
@@ -22,7 +22,7 @@ def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsR
     topics = []
     advanced: list[Replica] = []
     for topic in request.topics:
-        allowed = ctx.authorized(Operation.DELETE, ResourceType.TOPIC, topic.name)
+        allowed = ctx.authorized(Operation.DELETE, AclResourceType.TOPIC, topic.name)
         local = ctx.partitions.by_name.get(topic.name.encode())
         results = tuple(
             _advance(ctx, local, asked, advanced)

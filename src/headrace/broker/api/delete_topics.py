@@ -5,7 +5,7 @@ from headrace.broker.api.support.authorization import split_by_access
 from headrace.broker.api.support.proposals import park_until_committed
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.controller.commands import TopicResult, TopicToDelete
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicId
 from headrace.wire.messages.delete_topics import (
@@ -46,7 +46,7 @@ def _allowed(ctx: RequestContext, topic: TopicToDelete) -> bool:
         if found is None:
             return True  # nothing to protect: the controller answers that the id is unknown
         name = found.name
-    return ctx.authorized(Operation.DELETE, ResourceType.TOPIC, name)
+    return ctx.authorized(Operation.DELETE, AclResourceType.TOPIC, name)
 
 
 def _result(ctx: RequestContext, result: TopicResult) -> DeleteTopicsResponseTopic:

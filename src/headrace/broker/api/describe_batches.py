@@ -4,7 +4,7 @@ from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.coordinators import when_known
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.transactions.batch_commands import DescribedBatches
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_batches import (
     DescribeBatchesRequest,
@@ -37,7 +37,7 @@ def handle(request: DescribeBatchesRequest, ctx: RequestContext) -> object:
             ),
         )
 
-    if not ctx.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, request.owner):
+    if not ctx.authorized(Operation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, request.owner):
         return respond(DescribedBatches(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     if not request.owner:
         return respond(DescribedBatches(ErrorCode.INVALID_REQUEST))

@@ -3,7 +3,7 @@
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.authorization import CLUSTER_OPERATIONS, authorized_operations
 from headrace.core.controller.image import BrokerImage
-from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_cluster import (
     DescribeClusterRequest,
@@ -22,8 +22,8 @@ def handle(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClus
     operations = NO_AUTHORIZED_OPERATIONS
     if request.include_cluster_authorized_operations:
         operations = 0
-        if ctx.authorized(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
-            operations = authorized_operations(ctx, CLUSTER_OPERATIONS, ResourceType.CLUSTER, CLUSTER_NAME)
+        if ctx.authorized(Operation.DESCRIBE, AclResourceType.CLUSTER, CLUSTER_NAME):
+            operations = authorized_operations(ctx, CLUSTER_OPERATIONS, AclResourceType.CLUSTER, CLUSTER_NAME)
     return DescribeClusterResponse(
         throttle_time_ms=ctx.throttle_time_ms,
         cluster_id=ctx.cluster_id,

@@ -14,7 +14,7 @@ from headrace.core.controller.commands import Refused
 from headrace.core.controller.configs import EVERY_BROKER, check_resource_exists
 from headrace.core.controller.records import ResourceKind
 from headrace.model.access import Operation
-from headrace.model.configs import BROKER_CONFIGS, ConfigEntry, ConfigSource, Synonym
+from headrace.model.configs import BROKER_CONFIGS, ConfigLayer, LayeredConfig, Synonym
 from headrace.model.errors import ErrorCode
 from headrace.wire.errors import ProtocolError
 from headrace.wire.messages.describe_configs import (
@@ -86,7 +86,7 @@ def _described(
     )
 
 
-def _entries(ctx: RequestContext, kind: int, name: str) -> Iterable[ConfigEntry]:
+def _entries(ctx: RequestContext, kind: int, name: str) -> Iterable[LayeredConfig]:
     if kind == ResourceKind.TOPIC:
         topic = ctx.image.topics.get(name)
         replicas = 1 if topic is None else topic.replication_factor
@@ -104,22 +104,22 @@ def _check_is_here(ctx: RequestContext, kind: int, name: str) -> None:
         )
 
 
-def _cluster_defaults(ctx: RequestContext) -> Iterable[ConfigEntry]:
+def _cluster_defaults(ctx: RequestContext) -> Iterable[LayeredConfig]:
     """Yield the configs that were set for every broker; all others belong to single brokers."""
     for name, value in ctx.image.cluster_configs().items():
         key = BROKER_CONFIGS.lookup(name)
         shown = None if key.sensitive else value
-        source = ConfigSource.DYNAMIC_DEFAULT_BROKER
-        yield ConfigEntry(key, shown, source, False, (Synonym(name, shown, source),))
+        source = ConfigLayer.DYNAMIC_DEFAULT_BROKER
+        yield LayeredConfig(key, shown, source, False, (Synonym(name, shown, source),))
 
 
-def _config(request: DescribeConfigsRequest, entry: ConfigEntry) -> DescribeConfigsResponseConfig:
+def _config(request: DescribeConfigsRequest, entry: LayeredConfig) -> DescribeConfigsResponseConfig:
     return DescribeConfigsResponseConfig(
         name=entry.key.name,
         value=entry.value,
         read_only=entry.read_only,
         config_source=entry.source,
-        is_default=entry.source is ConfigSource.DEFAULT,
+        is_default=entry.source is ConfigLayer.DEFAULT,
         is_sensitive=entry.key.sensitive,
         synonyms=tuple(
             DescribeConfigsResponseSynonym(name=synonym.name, value=synonym.value, source=synonym.source)

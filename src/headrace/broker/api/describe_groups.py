@@ -6,7 +6,7 @@ from headrace.broker.api.support.coordinators import ask_each_group
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import DescribedClassicGroup
 from headrace.core.groups.states import GroupState
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_groups import (
     DescribeGroupsRequest,
@@ -51,7 +51,7 @@ def _group(
     missing = outcome.error is ErrorCode.GROUP_ID_NOT_FOUND
     operations = OPERATIONS_NOT_ASKED_FOR
     if request.include_authorized_operations and not missing:
-        operations = authorized_operations(ctx, GROUP_OPERATIONS, ResourceType.GROUP, name)
+        operations = authorized_operations(ctx, GROUP_OPERATIONS, AclResourceType.GROUP, name)
     return DescribeGroupsResponseGroup(
         error_code=outcome.error if ctx.version >= _NOT_FOUND_FROM else ErrorCode.NONE,
         error_message=f"group {name} is not a classic group or does not exist" if missing else None,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.result_collector import ResultCollector
 from headrace.broker.partitions.replica import Replica
-from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.ports.disk import Disk
 from headrace.ports.spawner import Lane
@@ -19,7 +19,7 @@ from headrace.wire.messages.describe_log_dirs import (
 
 
 def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse | Parked:
-    if not ctx.authorized(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+    if not ctx.authorized(Operation.DESCRIBE, AclResourceType.CLUSTER, CLUSTER_NAME):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     wanted: dict[str, frozenset[int]] | None = None
     if request.topics is not None:

@@ -5,7 +5,7 @@ from collections import deque
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.partitions.replica import Replica
 from headrace.log.producers import ProducerDescription
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -82,7 +82,7 @@ class _ResponseBuilder:
         return len(taken)
 
     def _partition(self, topic: str, index: int) -> Replica | ErrorCode:
-        if not self._ctx.authorized(Operation.READ, ResourceType.TOPIC, topic):
+        if not self._ctx.authorized(Operation.READ, AclResourceType.TOPIC, topic):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         partitions = self._ctx.partitions
         return partitions.partition_of(partitions.by_name.get(topic.encode()), index)

@@ -7,7 +7,7 @@ from headrace.broker.api.context import RequestContext
 from headrace.broker.cluster.quorum import MetadataQuorum, ReplicaState
 from headrace.core.controller.names import CLUSTER_METADATA_TOPIC
 from headrace.log.checkpoints import decode_uuid
-from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 from headrace.wire.messages.describe_quorum import (
@@ -24,7 +24,7 @@ UNKNOWN_TIME = -1
 
 
 def handle(request: DescribeQuorumRequest, ctx: RequestContext) -> DescribeQuorumResponse:
-    if not ctx.authorized(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+    if not ctx.authorized(Operation.DESCRIBE, AclResourceType.CLUSTER, CLUSTER_NAME):
         return DescribeQuorumResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     quorum = ctx.controller.quorum
     if not ctx.controller.is_active:

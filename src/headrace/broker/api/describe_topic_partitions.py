@@ -7,7 +7,7 @@ from headrace.broker.api.support.authorization import TOPIC_OPERATIONS, authoriz
 from headrace.broker.api.support.linearizable import respond_when_confirmed
 from headrace.core.controller.image import TopicImage
 from headrace.core.controller.names import INTERNAL_TOPICS
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -70,14 +70,14 @@ def _names(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Iter
         yield from sorted({topic.name for topic in request.topics if topic.name >= begin})
         return
     for name in sorted(name for name in ctx.image.topics if name >= begin):
-        if ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        if ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, name):
             yield name
 
 
 def _topic(ctx: RequestContext, name: str, first: int, count: int) -> DescribeTopicPartitionsResponseTopic:
-    if not ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
+    if not ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, name):
         return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
-    operations = authorized_operations(ctx, TOPIC_OPERATIONS, ResourceType.TOPIC, name)
+    operations = authorized_operations(ctx, TOPIC_OPERATIONS, AclResourceType.TOPIC, name)
     topic = ctx.image.topics.get(name)
     if topic is None:
         return DescribeTopicPartitionsResponseTopic(

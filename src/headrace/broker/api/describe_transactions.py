@@ -6,7 +6,7 @@ from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.coordinators import ask_each, known
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.core.transactions.commands import DescribedTransaction
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -26,7 +26,7 @@ def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> object:
     ids = tuple(dict.fromkeys(request.transactional_ids))
 
     def ask(transactional_id: str) -> Proposal[Any]:
-        if not ctx.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        if not ctx.authorized(Operation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, transactional_id):
             return known(ProposalFailed(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ""))
         if not transactional_id:
             return known(ProposalFailed(ErrorCode.INVALID_REQUEST, ""))
@@ -62,6 +62,6 @@ def _state(
         topics=tuple(
             DescribeTransactionsResponseTopic(topic=topic, partitions=tuple(partitions))
             for topic, partitions in topics.items()
-            if ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic)
+            if ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, topic)
         ),
     )

@@ -60,7 +60,7 @@ nothing.
 class DispatchServices(
     HandlerServices, FetchServices, TurnClock, produce.ProduceServices, RaftServices, ReplicaFetchServices, Protocol
 ):
-    """Everything that handlers use; `Broker` is the implementation."""
+    """Everything that handlers use; `RunningBroker` is the implementation."""
 
 
 TunedHandler = Callable[[DispatchServices, Connection, memoryview, int, int, int, int], None]

@@ -4,7 +4,7 @@ from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.coordinators import when_known
 from headrace.broker.api.support.transactions import BUMPING_VERSION, PLAIN_VERSION, error_for_version, id_error
 from headrace.broker.cluster.proposal import ProposalFailed
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.core.transactions.commands import EndTransaction, ProducerResult
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -28,7 +28,7 @@ def handle(request: EndTxnRequest, ctx: RequestContext) -> object:
         return respond(ProducerResult(error))
     command = EndTransaction(
         transactional_id=request.transactional_id,
-        producer=Producer(request.producer_id, request.producer_epoch),
+        producer=PendingProducer(request.producer_id, request.producer_epoch),
         commit=request.committed,
         client_version=BUMPING_VERSION if ctx.version >= _BUMPING_FROM else PLAIN_VERSION,
     )

@@ -27,7 +27,7 @@ from headrace.broker.partitions.fetch_sessions import (
 from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.partitions.reader import RunningFetch, WantedRead
 from headrace.broker.services import FetchServices
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import (
     FETCH_BYTES_AT_ONCE_MAX,
@@ -242,7 +242,7 @@ def _access_check(services: FetchServices, connection: Connection) -> Callable[[
             return None
         if topic.name not in decisions:
             decisions[topic.name] = services.access.authorize(
-                connection.principal, Operation.READ, ResourceType.TOPIC, topic.name
+                connection.principal, Operation.READ, AclResourceType.TOPIC, topic.name
             )
         return topic if decisions[topic.name] else None
 

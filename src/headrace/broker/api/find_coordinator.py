@@ -11,7 +11,7 @@ from headrace.broker.api.support.coordinators import ask_each, known, when_each_
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.topic import CoordinatedTopic
 from headrace.core.transactions.names import owner_of
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_NODE
 from headrace.wire.messages.find_coordinator import (
@@ -111,11 +111,11 @@ def _coordinator(request: FindCoordinatorRequest, ctx: RequestContext, key: str)
 
 def _error(request: FindCoordinatorRequest, ctx: RequestContext, key: str) -> ErrorCode:
     if request.key_type == TRANSACTION:
-        if not ctx.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
+        if not ctx.authorized(Operation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, key):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return ErrorCode.NONE
     if request.key_type != GROUP:
         return ErrorCode.INVALID_REQUEST  # a client of share groups (KIP-932) would repeat a retriable error for ever
-    if not ctx.authorized(Operation.DESCRIBE, ResourceType.GROUP, key):
+    if not ctx.authorized(Operation.DESCRIBE, AclResourceType.GROUP, key):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     return ErrorCode.NONE

@@ -4,7 +4,7 @@ from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.config_changes import by_access, results
 from headrace.broker.api.support.proposals import park_until_committed
 from headrace.broker.cluster.proposal import ProposalFailed
-from headrace.core.controller.commands import ConfigAlteration, ConfigChange, ConfigResult
+from headrace.core.controller.commands import AlterableConfig, ConfigAlteration, ConfigResult
 from headrace.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -18,7 +18,9 @@ def handle(request: IncrementalAlterConfigsRequest, ctx: RequestContext) -> Park
         ConfigAlteration(
             resource_kind=resource.resource_type,
             resource_name=resource.resource_name,
-            changes=[ConfigChange(config.name, config.config_operation, config.value) for config in resource.configs],
+            changes=[
+                AlterableConfig(config.name, config.config_operation, config.value) for config in resource.configs
+            ],
         )
         for resource in allowed
     ]

@@ -5,9 +5,9 @@ from headrace.broker.api.support.coordinators import when_known
 from headrace.broker.api.support.proposals import COMMIT_WAIT_MS
 from headrace.broker.api.support.transactions import error_for_version, id_error
 from headrace.broker.cluster.proposal import ProposalFailed
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.core.transactions.commands import InitProducer, ProducerResult
-from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerId
 from headrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -22,7 +22,7 @@ def handle(request: InitProducerIdRequest, ctx: RequestContext) -> object:
         return _failed(ctx, ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         return _transactional(request, request.transactional_id, ctx)
-    if not ctx.authorized(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME):
+    if not ctx.authorized(Operation.IDEMPOTENT_WRITE, AclResourceType.CLUSTER, CLUSTER_NAME):
         return _failed(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return _idempotent(ctx)
 
@@ -35,7 +35,7 @@ def _transactional(request: InitProducerIdRequest, transactional_id: str, ctx: R
     command = InitProducer(
         transactional_id=transactional_id,
         timeout_ms=request.transaction_timeout_ms,
-        expected=Producer(request.producer_id, request.producer_epoch) if resumes else None,
+        expected=PendingProducer(request.producer_id, request.producer_epoch) if resumes else None,
     )
 
     def respond(outcome: ProducerResult | ProposalFailed) -> InitProducerIdResponse:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from headrace.broker.api.context import RequestContext
 from headrace.core.controller.records import ResourceKind
-from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.list_config_resources import (
     ListConfigResourcesRequest,
@@ -21,7 +21,7 @@ _KINDS_FROM = 1
 
 
 def handle(request: ListConfigResourcesRequest, ctx: RequestContext) -> ListConfigResourcesResponse:
-    if not ctx.authorized(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
+    if not ctx.authorized(Operation.DESCRIBE_CONFIGS, AclResourceType.CLUSTER, CLUSTER_NAME):
         return _failed(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     kinds = request.resource_types if ctx.version >= _KINDS_FROM else (CLIENT_METRICS,)
     if any(kind not in _KINDS for kind in kinds):

@@ -3,7 +3,7 @@
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import GroupListing
-from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse, ListGroupsResponseGroup
 
@@ -25,7 +25,7 @@ class _Listing:
         self._ctx = ctx
         self._states = {state.lower() for state in request.states_filter}
         self._types = {kind.lower() for kind in request.types_filter}
-        self._sees_all = ctx.authorized(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
+        self._sees_all = ctx.authorized(Operation.DESCRIBE, AclResourceType.CLUSTER, CLUSTER_NAME)
         self._slices = iter(list(ctx.groups.slices()))
         self._found: list[ListGroupsResponseGroup] = []
         self.parked = ctx.park()
@@ -59,7 +59,7 @@ class _Listing:
             return False
         if self._types and group.type.lower() not in self._types:
             return False
-        return self._sees_all or self._ctx.authorized(Operation.DESCRIBE, ResourceType.GROUP, group.group)
+        return self._sees_all or self._ctx.authorized(Operation.DESCRIBE, AclResourceType.GROUP, group.group)
 
     def _end(self, error: ErrorCode) -> None:
         groups = tuple(self._found) if error is ErrorCode.NONE else ()

@@ -8,7 +8,7 @@ from headrace.broker.lookups import LookupRefused
 from headrace.broker.partitions.reader import READ_COMMITTED
 from headrace.broker.partitions.replica import Replica
 from headrace.log.times import TimeSearch, TimestampedOffset
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import LOOKUPS_PER_REQUEST_MAX
 from headrace.wire.messages.list_offsets import (
@@ -46,7 +46,7 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
     names: list[tuple[str, int]] = []
     seen: set[tuple[str, int]] = set()
     for topic in request.topics:
-        allowed = ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        allowed = ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, topic.name)
         local = ctx.partitions.by_name.get(topic.name.encode())
         names.append((topic.name, len(topic.partitions)))
         for asked in topic.partitions:

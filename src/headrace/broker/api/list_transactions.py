@@ -3,10 +3,10 @@
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.topic_patterns import PatternRefused
-from headrace.core.transactions.commands import ListedTransaction
+from headrace.core.transactions.commands import TransactionListing
 from headrace.core.transactions.states import TransactionState
 from headrace.core.transactions.transaction_filter import TransactionFilter
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.list_transactions import (
     ListTransactionsRequest,
@@ -64,7 +64,7 @@ class _Listing:
             return
         self._end(ErrorCode.NONE)
 
-    def _listed(self, outcome: list[ListedTransaction] | ProposalFailed) -> None:
+    def _listed(self, outcome: list[TransactionListing] | ProposalFailed) -> None:
         if isinstance(outcome, ProposalFailed):
             self._end(outcome.code)
             return
@@ -78,7 +78,7 @@ class _Listing:
                 transactional_id=each.transactional_id, producer_id=each.producer_id, transaction_state=each.state
             )
             for each in wanted
-            if self._ctx.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, each.transactional_id)
+            if self._ctx.authorized(Operation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, each.transactional_id)
         )
         self._ctx.timers.next_turn(self.step)
 

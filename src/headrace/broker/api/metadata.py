@@ -6,9 +6,9 @@ little. A request for many topics is answered over several turns, a slice at a t
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.authorization import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, authorized_operations
-from headrace.core.controller.commands import NewTopic, Refused
+from headrace.core.controller.commands import CreatableTopic, Refused
 from headrace.core.controller.names import INTERNAL_TOPICS, check_topic_name
-from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicId
 from headrace.model.limits import METADATA_BYTES_AT_ONCE_MAX, METADATA_TOPICS_MAX, METADATA_TOPICS_PER_SLICE
@@ -18,8 +18,8 @@ from headrace.wire.messages.metadata import MetadataRequest
 from headrace.wire.metadata import (
     NO_AUTHORIZED_OPERATIONS,
     BrokerMetadata,
+    RequestedTopic,
     TopicsScan,
-    WantedTopic,
     encode_response,
     encode_topic,
 )
@@ -60,7 +60,7 @@ class _LongRequest:
         self._scan = scan
         self._ctx = ctx
         self._parked = parked
-        self._wanted: dict[WantedTopic, None] = {}
+        self._wanted: dict[RequestedTopic, None] = {}
 
     def step(self) -> None:
         if self._parked.abandoned():
@@ -84,14 +84,14 @@ class _LongRequest:
 class _ResponseBuilder:
     """A response under construction."""
 
-    def __init__(self, request: MetadataRequest, ctx: RequestContext, wanted: list[WantedTopic]) -> None:
+    def __init__(self, request: MetadataRequest, ctx: RequestContext, wanted: list[RequestedTopic]) -> None:
         self._request = request
         self._ctx = ctx
         self._wanted = wanted
         self._position = 0
         self._fragments: list[bytes] = []
 
-    def when_created(self, missing: list[NewTopic], parked: Parked) -> None:
+    def when_created(self, missing: list[CreatableTopic], parked: Parked) -> None:
         if missing:
             self._ctx.create_topics(missing, lambda: self.complete_in_slices(parked))
         else:
@@ -120,7 +120,7 @@ class _ResponseBuilder:
         ctx, image = self._ctx, self._ctx.image
         operations = NO_AUTHORIZED_OPERATIONS
         if self._request.include_cluster_authorized_operations:
-            operations = authorized_operations(ctx, CLUSTER_OPERATIONS, ResourceType.CLUSTER, CLUSTER_NAME)
+            operations = authorized_operations(ctx, CLUSTER_OPERATIONS, AclResourceType.CLUSTER, CLUSTER_NAME)
         return encode_response(
             ctx.version,
             throttle_time_ms=ctx.throttle_time_ms,
@@ -137,21 +137,23 @@ class _ResponseBuilder:
         )
 
 
-def _wanted(request: MetadataRequest, ctx: RequestContext) -> list[WantedTopic]:
+def _wanted(request: MetadataRequest, ctx: RequestContext) -> list[RequestedTopic]:
     """Return the requested topics by name or id; all of them for null, and before version 1 for an empty list."""
     if request.topics is None or (not request.topics and ctx.version < _NULL_MEANS_ALL_FROM):
-        return [WantedTopic(NO_TOPIC_ID, name) for name in ctx.image.topics]
-    found = (_known_by_something(WantedTopic(topic.topic_id, topic.name)) for topic in request.topics)
+        return [RequestedTopic(NO_TOPIC_ID, name) for name in ctx.image.topics]
+    found = (_known_by_something(RequestedTopic(topic.topic_id, topic.name)) for topic in request.topics)
     return list(dict.fromkeys(found))  # one that is requested twice is described once
 
 
-def _known_by_something(topic: WantedTopic) -> WantedTopic:
+def _known_by_something(topic: RequestedTopic) -> RequestedTopic:
     if topic.name is None and topic.topic_id == NO_TOPIC_ID:
         raise ProtocolError("a topic without a name or an id in a Metadata request")
     return topic
 
 
-def _topics_to_create(request: MetadataRequest, ctx: RequestContext, wanted: list[WantedTopic]) -> list[NewTopic]:
+def _topics_to_create(
+    request: MetadataRequest, ctx: RequestContext, wanted: list[RequestedTopic]
+) -> list[CreatableTopic]:
     if not ctx.config.auto_create_topics or request.topics is None:
         return []
     if ctx.version >= _AUTO_CREATION_FLAG_FROM and not request.allow_auto_topic_creation:
@@ -159,16 +161,16 @@ def _topics_to_create(request: MetadataRequest, ctx: RequestContext, wanted: lis
     known = ctx.image.topics
     missing = dict.fromkeys(topic.name for topic in wanted if topic.name is not None and topic.name not in known)
     return [
-        NewTopic(name=name)
+        CreatableTopic(name=name)
         for name in missing
         # An internal topic is created by its coordinator, with the configs that it needs.
         if _is_legal(name)
         and name not in INTERNAL_TOPICS
-        and ctx.authorized(Operation.CREATE, ResourceType.TOPIC, name)
+        and ctx.authorized(Operation.CREATE, AclResourceType.TOPIC, name)
     ]
 
 
-def _fragment(ctx: RequestContext, wanted: WantedTopic, ask_operations: bool) -> bytes | None:
+def _fragment(ctx: RequestContext, wanted: RequestedTopic, ask_operations: bool) -> bytes | None:
     image, version = ctx.image, ctx.version
     by_id = wanted.topic_id != NO_TOPIC_ID
     topic = image.topics_by_id.get(TopicId(wanted.topic_id)) if by_id else image.topics.get(wanted.name or "")
@@ -176,7 +178,7 @@ def _fragment(ctx: RequestContext, wanted: WantedTopic, ask_operations: bool) ->
     operations = NO_AUTHORIZED_OPERATIONS
     if ask_operations and name is not None:
         # For a missing topic too: kafka-python 2.x cannot decode the absent value if it asked for one.
-        operations = authorized_operations(ctx, TOPIC_OPERATIONS, ResourceType.TOPIC, name)
+        operations = authorized_operations(ctx, TOPIC_OPERATIONS, AclResourceType.TOPIC, name)
     if topic is None:
         if by_id:
             error = ErrorCode.UNKNOWN_TOPIC_ID
@@ -185,7 +187,7 @@ def _fragment(ctx: RequestContext, wanted: WantedTopic, ask_operations: bool) ->
         else:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return _without_partitions(version, error, wanted, operations)
-    if not ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+    if not ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, topic.name):
         return _without_partitions(version, ErrorCode.TOPIC_AUTHORIZATION_FAILED, wanted, NO_AUTHORIZED_OPERATIONS)
     return ctx.topic_metadata.encoded(topic, ctx.listener_name, version, operations)
 
@@ -198,7 +200,7 @@ def _is_legal(name: str) -> bool:
     return True
 
 
-def _without_partitions(version: int, error: ErrorCode, wanted: WantedTopic, operations: int) -> bytes:
+def _without_partitions(version: int, error: ErrorCode, wanted: RequestedTopic, operations: int) -> bytes:
     return encode_topic(
         version,
         error_code=error,

@@ -4,7 +4,7 @@ from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.coordinators import group_error, when_known
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import DeleteOffsets, DeleteOffsetsResult
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -37,7 +37,7 @@ def handle(request: OffsetDeleteRequest, ctx: RequestContext) -> object:
 
 
 def _topic_error(ctx: RequestContext, name: str) -> ErrorCode:
-    if not ctx.authorized(Operation.READ, ResourceType.TOPIC, name):
+    if not ctx.authorized(Operation.READ, AclResourceType.TOPIC, name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return ErrorCode.NONE if name in ctx.image.topics else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -7,7 +7,7 @@ from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.coordinators import ask_each, group_error, known, topic_name, when_known
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.core.groups.commands import FetchedOffset, FetchOffsets, MemberClaim
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID
 from headrace.wire.messages.offset_fetch import (
@@ -108,7 +108,7 @@ def _group(
         error = ErrorCode.NONE
         if name is None:
             error = ErrorCode.UNKNOWN_TOPIC_ID
-        elif not ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        elif not ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, name):
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         found.append(_Topic(name or "", topic_id, topic.partition_indexes, error))
     return _Group(group_id, found, member, require_stable)
@@ -175,7 +175,7 @@ def _all_topics(ctx: RequestContext, offsets: list[FetchedOffset]) -> list[_Topi
     return [
         each
         for each in found.values()
-        if ctx.authorized(Operation.DESCRIBE, ResourceType.TOPIC, each.topic)
+        if ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, each.topic)
         and (ctx.version < _TOPIC_IDS_FROM or each.topic_id != NO_TOPIC_ID)
     ]
 

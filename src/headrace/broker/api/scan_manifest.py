@@ -6,7 +6,7 @@ from headrace.broker.cluster.proposal import Proposal
 from headrace.broker.partitions.held_segments import HeldPartition, HeldSegment
 from headrace.broker.partitions.scan_leases import Lease
 from headrace.core.controller.records import SCAN_VERSION
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.scan_manifest import (
     ScanManifestRequest,
@@ -59,7 +59,9 @@ def handle(request: ScanManifestRequest, ctx: RequestContext) -> object:
 def _hold(ctx: RequestContext, lease: Lease, name: str, index: int, isolation_level: int) -> Proposal[object]:
     proposal: Proposal[object] = Proposal()
     partitions = ctx.partitions
-    allowed = all(ctx.authorized(operation, ResourceType.TOPIC, name) for operation in (Operation.READ, Operation.SCAN))
+    allowed = all(
+        ctx.authorized(operation, AclResourceType.TOPIC, name) for operation in (Operation.READ, Operation.SCAN)
+    )
     found = partitions.partition_of(partitions.by_name.get(name.encode()), index)
     if not allowed:
         proposal.complete(ErrorCode.TOPIC_AUTHORIZATION_FAILED)

@@ -4,9 +4,9 @@ from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.commit_partitions import CommitPartitions
 from headrace.broker.api.support.coordinators import group_error, when_known
 from headrace.broker.cluster.proposal import ProposalFailed
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.core.groups.commands import Commit, MemberClaim
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -44,7 +44,7 @@ def handle(request: TxnOffsetCommitRequest, ctx: RequestContext) -> object:
         offsets=tuple(partitions.offsets),
         retention_ms=-1,
         unknown_group_error=ErrorCode.ILLEGAL_GENERATION,
-        producer=Producer(request.producer_id, request.producer_epoch),
+        producer=PendingProducer(request.producer_id, request.producer_epoch),
     )
     committed = ctx.groups.commit_offsets_in_transaction(
         request.transactional_id, command, add_partition=ctx.version >= _PARTITION_ADDED_FROM
@@ -53,7 +53,7 @@ def handle(request: TxnOffsetCommitRequest, ctx: RequestContext) -> object:
 
 
 def _error(request: TxnOffsetCommitRequest, ctx: RequestContext) -> ErrorCode:
-    if not ctx.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+    if not ctx.authorized(Operation.WRITE, AclResourceType.TRANSACTIONAL_ID, request.transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return group_error(ctx, Operation.READ, request.group_id)
 

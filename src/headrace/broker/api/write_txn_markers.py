@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.authorization import stranger_refusal
 from headrace.broker.marker_writes import MarkerFields, MarkerWrites, Target
-from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
@@ -54,7 +54,7 @@ def handle(request: WriteTxnMarkersRequest, ctx: RequestContext) -> WriteTxnMark
 
 def _is_allowed(ctx: RequestContext) -> bool:
     allowed = any(
-        ctx.authorized(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+        ctx.authorized(operation, AclResourceType.CLUSTER, CLUSTER_NAME)
         for operation in (Operation.ALTER, Operation.CLUSTER_ACTION)
     )
     return allowed and stranger_refusal(ctx, "markers of transactions are written") is None

@@ -25,11 +25,11 @@ from headrace.core.controller.commands import (
     ConfigAlteration,
     ConfigReplacement,
     ConfigResult,
-    Decision,
+    ControllerDecision,
+    CreatableTopic,
     IsrAlteration,
     IsrResults,
     NewBroker,
-    NewTopic,
     PartitionGrowth,
     ProducerIdBlock,
     TopicResult,
@@ -111,7 +111,7 @@ class ControllerHost:
         self._pending: deque[_Pending] = deque()
         self._change: _Change | None = None
         """A change whose records take several turns."""
-        self._waiting: deque[tuple[Callable[[Controller], Decision[Any]], Proposal[Any]]] = deque()
+        self._waiting: deque[tuple[Callable[[Controller], ControllerDecision[Any]], Proposal[Any]]] = deque()
         """Proposals that wait until the change is written, others are committed, or this node is active."""
         self.on_offline: Callable[[], None] = lambda: None
         self.on_activity_changed: Callable[[bool], None] = lambda is_active: None
@@ -189,7 +189,7 @@ class ControllerHost:
     # Commands
 
     def create_topics(
-        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+        self, topics: Sequence[CreatableTopic], *, validate_only: bool = False
     ) -> Proposal[tuple[TopicResult, ...]]:
         refusal = None if validate_only else self.refusal_of_new_partitions()
         if refusal is not None:
@@ -255,7 +255,7 @@ class ControllerHost:
 
     # Proposals
 
-    def propose(self, decide: Callable[[Controller], Decision[Response]]) -> Proposal[Response]:
+    def propose(self, decide: Callable[[Controller], ControllerDecision[Response]]) -> Proposal[Response]:
         """Decide now, on everything appended so far; the response comes when its records are committed."""
         if self.offline is not None:
             return self._refused(self.offline)
@@ -276,7 +276,7 @@ class ControllerHost:
         known = "no active controller is known" if leader is None else f"the active controller is node {leader}"
         return ProposalFailed(ErrorCode.NOT_CONTROLLER, f"this node is not the active controller; {known}")
 
-    def _decide(self, decide: Callable[[Controller], Decision[Any]], proposal: Proposal[Any]) -> None:
+    def _decide(self, decide: Callable[[Controller], ControllerDecision[Any]], proposal: Proposal[Any]) -> None:
         self._change = change = _Change(proposal)
         change.steps = self._steps(change, decide)
         self._go_on(change)
@@ -306,7 +306,7 @@ class ControllerHost:
         while self._waiting and self._change is None and self._controller is not None and not self._quorum.is_full:
             self._decide(*self._waiting.popleft())
 
-    def _steps(self, change: _Change, decide: Callable[[Controller], Decision[Any]]) -> Iterator[None]:
+    def _steps(self, change: _Change, decide: Callable[[Controller], ControllerDecision[Any]]) -> Iterator[None]:
         """Decide, encode, append and apply; pauses when a turn has done enough."""
         controller, proposal = self._controller, change.proposal
         assert controller is not None and proposal is not None, "only the active controller decides"  # noqa: PT018

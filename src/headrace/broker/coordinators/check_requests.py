@@ -9,7 +9,7 @@ from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX
 from headrace.broker.peers.requests import PeerFailure
 from headrace.broker.services import MetadataSource, PeerServices
 from headrace.broker.timers import Timers
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.core.transactions.records import LeaderBoot, Partition
 from headrace.model.errors import ErrorCode, error_code
 from headrace.model.ids import NodeId
@@ -44,7 +44,7 @@ class Check(NamedTuple):
     """A question to a coordinator: are the partitions part of the producer's transaction? With `add`, add them."""
 
     transactional_id: str
-    producer: Producer
+    producer: PendingProducer
     partitions: Sequence[Partition]
     add: bool
 

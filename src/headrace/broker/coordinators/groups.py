@@ -11,7 +11,7 @@ from headrace.broker.metrics import Family
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX
 from headrace.broker.services import CoordinatorServices, MetadataSource
-from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.commands import CreatableTopic
 from headrace.core.controller.placement import REPLICATION_FACTOR_MAX
 from headrace.core.groups.commands import (
     Commit,
@@ -104,9 +104,9 @@ class Groups:
             on_loaded=self._loaded,
         )
 
-    def _new_topic(self) -> NewTopic:
+    def _new_topic(self) -> CreatableTopic:
         config = self._services.config.groups
-        return NewTopic(
+        return CreatableTopic(
             name=OFFSETS_TOPIC,
             partition_count=config.offsets_partitions,
             replication_factor=min(config.offsets_replication_factor, REPLICATION_FACTOR_MAX),

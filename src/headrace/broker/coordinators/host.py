@@ -22,7 +22,7 @@ from headrace.core.coordination.machine import (
     Decision,
     Machine,
     Now,
-    Producer,
+    PendingProducer,
     RecordFormat,
     Ticket,
     TransactionalMachine,
@@ -161,7 +161,7 @@ class CoordinatorHost(Generic[MachineT, RecordT]):
 
     # Transactions
 
-    def producer_error(self, producer: Producer) -> ErrorCode:
+    def producer_error(self, producer: PendingProducer) -> ErrorCode:
         """Return an error if the log has records of a newer producer epoch, which fences this one."""
         known = self.partition.log.producers.get(producer.producer_id)
         stale = known is not None and producer.producer_epoch < known.epoch

@@ -8,7 +8,7 @@ from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.coordinators.host import CoordinatorHost, Decide, MachineT, RecordT, Runtime
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.services import CoordinatorServices
-from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.commands import CreatableTopic
 from headrace.core.controller.partition_states import PartitionState
 from headrace.core.coordination.machine import RecordFormat
 from headrace.model.errors import ErrorCode
@@ -27,7 +27,7 @@ class CoordinatedTopic(Generic[MachineT, RecordT]):
         *,
         new_machine: Callable[[], MachineT],
         record_format: RecordFormat[RecordT],
-        new_topic: Callable[[], NewTopic],
+        new_topic: Callable[[], CreatableTopic],
         runtime: Runtime,
         commit_wait_ms_max: int,
         on_loaded: Callable[[MachineT], None] = lambda machine: None,

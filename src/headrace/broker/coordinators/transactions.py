@@ -21,10 +21,10 @@ from headrace.broker.coordinators.transaction_metrics import TransactionHost, tr
 from headrace.broker.marker_writes import MarkerFields
 from headrace.broker.metrics import Family
 from headrace.broker.partitions.replica import Replica
-from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.commands import CreatableTopic
 from headrace.core.controller.placement import REPLICATION_FACTOR_MAX
 from headrace.core.controller.records import TRANSACTION_VERSION
-from headrace.core.coordination.machine import Now, Producer, Ticket
+from headrace.core.coordination.machine import Now, PendingProducer, Ticket
 from headrace.core.transactions.batch_commands import (
     AbortBatch,
     BatchResult,
@@ -39,9 +39,9 @@ from headrace.core.transactions.commands import (
     Ending,
     EndTransaction,
     InitProducer,
-    ListedTransaction,
     ProducerIdNeeded,
     ProducerResult,
+    TransactionListing,
     VerifyPartitions,
 )
 from headrace.core.transactions.coordinator import TransactionCoordinator
@@ -68,7 +68,7 @@ TransactionDecide = Decide[TransactionCoordinator, CoordinatorRecord]
 
 _CONCURRENT = ErrorCode.CONCURRENT_TRANSACTIONS
 
-_EndingKey = tuple[str, Producer, int]
+_EndingKey = tuple[str, PendingProducer, int]
 """(transactional id, producer, time of the decision)."""
 
 
@@ -116,10 +116,10 @@ class Transactions:
         settings = replace(self._settings, server_version=level)
         return TransactionCoordinator(settings, lambda: self._services.image.version)
 
-    def _new_topic(self) -> NewTopic:
+    def _new_topic(self) -> CreatableTopic:
         config = self._services.config.transactions
         replication_factor = min(config.log_replication_factor, REPLICATION_FACTOR_MAX)
-        return NewTopic(
+        return CreatableTopic(
             name=TRANSACTIONS_TOPIC,
             partition_count=config.log_partitions,
             replication_factor=replication_factor,
@@ -155,7 +155,7 @@ class Transactions:
         coordinator. The result comes in a later turn, even within one process. The errors are the transaction
         coordinator's own: the caller must translate PRODUCER_FENCED.
         """
-        check = Check(transactional_id, Producer(producer_id, producer_epoch), partitions, add)
+        check = Check(transactional_id, PendingProducer(producer_id, producer_epoch), partitions, add)
         coordinator = self._node_of(transactional_id)
         if transactional_id and coordinator not in (None, self._services.node_id):
             return self._check_remotely(coordinator, check)
@@ -208,7 +208,7 @@ class Transactions:
     def add_partitions(
         self,
         transactional_id: str,
-        producer: Producer,
+        producer: PendingProducer,
         partitions: Iterable[Partition],
         client_version: int,
         *,
@@ -425,7 +425,7 @@ class Transactions:
                 for first in range(0, len(known), IDS_PER_SLICE):
                     yield TransactionSlice(host, known[first : first + IDS_PER_SLICE])
 
-    def list_transactions(self, part: TransactionSlice) -> Proposal[list[ListedTransaction]]:
+    def list_transactions(self, part: TransactionSlice) -> Proposal[list[TransactionListing]]:
         ids = part.transactional_ids
         return part.host.propose(lambda machine, ticket, _now: machine.list_transactions(ids, ticket))
 

@@ -30,7 +30,7 @@ from headrace.model.limits import (
 )
 from headrace.ports.clock import Clock
 from headrace.ports.disk import Disk, FileHandle, FileRange
-from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE, Listener, Network, Token
+from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE, ListeningSocket, Network, Token
 from headrace.ports.spawner import Spawner
 from headrace.wire.errors import ProtocolError
 
@@ -106,8 +106,8 @@ class Loop:
             monotonic_ms=clock.monotonic_ms,
         )
         self._sender = Sender(disk, more_flag=network.more)
-        self._listeners: dict[int, Listener] = {}
-        self._peer_listeners: dict[int, Listener] = {}
+        self._listeners: dict[int, ListeningSocket] = {}
+        self._peer_listeners: dict[int, ListeningSocket] = {}
         self._admission: PeerAdmission | None = None
         self._peers_count = 0
         """The number of those of `_connections` that belong to other nodes."""
@@ -134,12 +134,12 @@ class Loop:
 
     # Listeners
 
-    def add_listener(self, listener: Listener, name: str) -> None:
+    def add_listener(self, listener: ListeningSocket, name: str) -> None:
         """Accept clients."""
         self._listeners[listener.token] = listener
         self.attach(listener.token, lambda _event: self._accept_from(listener, name, self._admit_client))
 
-    def add_peer_listener(self, listener: Listener, name: str, admission: "PeerAdmission") -> None:
+    def add_peer_listener(self, listener: ListeningSocket, name: str, admission: "PeerAdmission") -> None:
         """Accept other nodes. Their connections are outside the limits of clients, and are served until the end."""
         self._admission = admission
         self._peer_listeners[listener.token] = listener
@@ -149,7 +149,7 @@ class Loop:
         """Accept no more clients."""
         self._close_all(self._listeners)
 
-    def _close_all(self, listeners: dict[int, Listener]) -> None:
+    def _close_all(self, listeners: dict[int, ListeningSocket]) -> None:
         for listener in listeners.values():
             self.detach(listener.token)
             listener.close()
@@ -393,7 +393,7 @@ class Loop:
 
     # Connections
 
-    def _accept_from(self, listener: Listener, name: str, admit: Callable[[Connection], bool]) -> None:
+    def _accept_from(self, listener: ListeningSocket, name: str, admit: Callable[[Connection], bool]) -> None:
         for _ in range(CONNECTIONS_ACCEPTED_PER_TURN_MAX):
             try:
                 transport = listener.accept()
@@ -429,7 +429,7 @@ class Loop:
         self._first[connection.token] = None
         return True
 
-    def _listen_again(self, listener: Listener) -> None:
+    def _listen_again(self, listener: ListeningSocket) -> None:
         if listener.token in self._listeners or listener.token in self._peer_listeners:
             self._network.watch(listener.token, READABLE)
 

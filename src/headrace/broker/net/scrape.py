@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from headrace.broker.metrics import CONTENT_TYPE
 from headrace.broker.net.loop import ACCEPT_PAUSE_MS, Loop
 from headrace.broker.timers import Timers
-from headrace.ports.network import READABLE, WRITABLE, Listener, Network, Transport
+from headrace.ports.network import READABLE, WRITABLE, ListeningSocket, Network, Transport
 
 SCRAPES_AT_ONCE_MAX = 16
 REQUEST_BYTES_MAX = 8192
@@ -25,7 +25,7 @@ class ScrapeServer:
         self._timers = timers
         self._render = render
         self._scrapes: dict[int, _Scrape] = {}
-        self._listeners: list[Listener] = []
+        self._listeners: list[ListeningSocket] = []
 
     def listen(self, host: str, port: int) -> int:
         """Listen on the address, and return the port."""
@@ -42,7 +42,7 @@ class ScrapeServer:
         for scrape in tuple(self._scrapes.values()):
             self.end(scrape)
 
-    def _accepting(self, listener: Listener) -> Callable[[int], None]:
+    def _accepting(self, listener: ListeningSocket) -> Callable[[int], None]:
         def accept(_event: int) -> None:
             try:
                 transport = listener.accept()
@@ -62,7 +62,7 @@ class ScrapeServer:
 
         return accept
 
-    def _listen_again(self, listener: Listener) -> None:
+    def _listen_again(self, listener: ListeningSocket) -> None:
         if listener in self._listeners:
             self._network.watch(listener.token, READABLE)
 

@@ -8,7 +8,7 @@ from headrace.broker.partitions.keys import (
     OPENED_ON_LOOP_BYTES_MAX,
     OPENED_ON_LOOP_PACKED_BYTES_MAX,
 )
-from headrace.model.configs import ConfigEntry
+from headrace.model.configs import LayeredConfig
 from headrace.model.errors import ErrorCode
 from headrace.wire.compiled import has_request_helper
 from headrace.wire.errors import InflationLimit, ProtocolError
@@ -50,7 +50,7 @@ def validation_of(config_text: str | None) -> Validation:
     return Validation.UNCOMPRESSED if has_request_helper() else Validation.HEADER
 
 
-def with_level_in_force(entries: Iterable[ConfigEntry]) -> Iterator[ConfigEntry]:
+def with_level_in_force(entries: Iterable[LayeredConfig]) -> Iterator[LayeredConfig]:
     """Yield the configs for DescribeConfigs, with the level of this installation where a topic has no value."""
     for entry in entries:
         if entry.key.name == CONFIG_NAME and entry.value is None:

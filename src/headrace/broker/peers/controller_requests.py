@@ -10,7 +10,7 @@ from typing import Protocol
 
 from headrace.broker.peers.requests import PeerFailure, PeerRequests
 from headrace.broker.timers import Timer, Timers
-from headrace.core.controller.commands import NewTopic
+from headrace.core.controller.commands import CreatableTopic
 from headrace.model.access import node_principal
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
@@ -63,7 +63,7 @@ class ControllerRequests:
         self._timers.next_turn(lambda: self._attempt(forward))
         return forward
 
-    def create_topics(self, topics: Sequence[NewTopic], then: Callable[[], None]) -> None:
+    def create_topics(self, topics: Sequence[CreatableTopic], then: Callable[[], None]) -> None:
         """Create topics in the name of this node, and call back when the image has them or they were not created."""
         request = CreateTopicsRequest(topics=tuple(_requested(topic) for topic in topics), timeout_ms=FORWARD_WAIT_MS)
         body = codec(ApiKey.CREATE_TOPICS).encode_request(request, CREATE_TOPICS_VERSION)
@@ -140,7 +140,7 @@ class Forward:
         self._requests.cancel(self)
 
 
-def _requested(topic: NewTopic) -> CreateTopicsRequestTopic:
+def _requested(topic: CreatableTopic) -> CreateTopicsRequestTopic:
     return CreateTopicsRequestTopic(
         name=topic.name,
         num_partitions=topic.partition_count,

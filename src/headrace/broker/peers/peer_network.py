@@ -18,7 +18,7 @@ from headrace.log.cluster_key import ClusterKey
 from headrace.model.configs.cluster import ClusterConfig
 from headrace.model.ids import NodeId
 from headrace.ports.bundle import Ports
-from headrace.ports.network import Listener
+from headrace.ports.network import ListeningSocket
 from headrace.wire.apis import ApiKey, codec
 from headrace.wire.codec import PeerCodec
 from headrace.wire.errors import ProtocolError
@@ -52,7 +52,7 @@ class PeerNetwork:
         self._timers = timers
         self._image = image
         self._logger = logger
-        self._bound: list[Listener] = []
+        self._bound: list[ListeningSocket] = []
         self.links = PeerLinks(
             bootstrap=[PeerAddress(*peer) for peer in cluster.peers],
             locate=self._registered,

@@ -7,7 +7,7 @@ from headrace.broker.partitions.replica import ACKS_ALL
 from headrace.broker.produce.parse import ProduceRequest
 from headrace.broker.services import AccessControl
 from headrace.core.controller.names import INTERNAL_TOPICS
-from headrace.model.access import Operation, Principal, ResourceType
+from headrace.model.access import AclResourceType, Operation, Principal
 from headrace.model.errors import ErrorCode
 from headrace.wire.produce import TOPIC_IDS_FROM, TRANSACTIONAL_ID_FROM
 from headrace.wire.records.header import (
@@ -44,7 +44,7 @@ def topic_error(access: AccessControl, principal: Principal, topic: LocalTopic |
         return ErrorCode.UNKNOWN_TOPIC_ID if version >= TOPIC_IDS_FROM else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic.name in INTERNAL_TOPICS:
         return ErrorCode.INVALID_TOPIC_EXCEPTION  # only coordinators change their own state
-    if access.open_to_all or access.authorize(principal, Operation.WRITE, ResourceType.TOPIC, topic.name):
+    if access.open_to_all or access.authorize(principal, Operation.WRITE, AclResourceType.TOPIC, topic.name):
         return _NONE
     return ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
@@ -53,7 +53,7 @@ def may_use_transactional_id(access: AccessControl, principal: Principal, transa
     if access.open_to_all:
         return True
     name = transactional_id.decode(errors="replace")
-    return access.authorize(principal, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+    return access.authorize(principal, Operation.WRITE, AclResourceType.TRANSACTIONAL_ID, name)
 
 
 def transaction_writer(request: ProduceRequest) -> Writer | ErrorCode | None:

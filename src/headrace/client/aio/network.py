@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from headrace.ports.disk import Buffer, FileRange
-from headrace.ports.network import BROKEN, READABLE, WRITABLE, Listener, Token, Transport
+from headrace.ports.network import BROKEN, READABLE, WRITABLE, ListeningSocket, Token, Transport
 
 Events = list[tuple[int, int]]
 
@@ -63,7 +63,7 @@ class LoopNetwork:
         self._tokens = count(1)
         self._transports: dict[int, LoopTransport] = {}
 
-    def listen(self, host: str, port: int) -> list[Listener]:
+    def listen(self, host: str, port: int) -> list[ListeningSocket]:
         raise OSError(errno.EOPNOTSUPP, "a client does not listen")
 
     def resolve(self, host: str) -> list[str]:

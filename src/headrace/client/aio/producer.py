@@ -28,7 +28,7 @@ from headrace.client.timeouts import named_timeout
 from headrace.client.types import GroupIdentity, OffsetAndMetadata, PreparedTransaction, RecordMetadata
 
 if TYPE_CHECKING:
-    from headrace.client.core.transactions import Transactions
+    from headrace.client.core.transactions import TransactionManager
 
 T = TypeVar("T")
 
@@ -269,7 +269,7 @@ class Producer(ProducerBase):
                 "the transaction could not be aborted; the coordinator aborts it after its timeout: %s", error
             )
 
-    async def _last_ended(self, transactions: "Transactions") -> None:
+    async def _last_ended(self, transactions: "TransactionManager") -> None:
         """Wait for the end of the last transaction: the task that waited for it may have been cancelled."""
         if self._giving_up is not None:
             await asyncio.wait([self._giving_up], timeout=self.config.max_block_ms / 1000)

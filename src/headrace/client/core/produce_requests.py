@@ -12,7 +12,7 @@ from headrace.wire.records.compression import Compression
 from headrace.wire.records.header import compression_of
 
 if TYPE_CHECKING:
-    from headrace.client.core.transactions import Transactions
+    from headrace.client.core.transactions import TransactionManager
 
 CONCURRENT_PAUSE_MS = 20
 """Pause before a retry while the markers of the previous transaction are still being written."""
@@ -33,7 +33,7 @@ def produce_call(
     *,
     acks: int,
     timeout_ms: int,
-    transactions: "Transactions | None",
+    transactions: "TransactionManager | None",
 ) -> Call:
     """Build the call; all batches are encoded already."""
     topics: dict[str, list[produce.ProduceRequestPartition]] = {}

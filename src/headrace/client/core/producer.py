@@ -28,7 +28,7 @@ from headrace.model.errors import RETRIABLE, ErrorCode
 from headrace.wire.messages import produce
 
 if TYPE_CHECKING:
-    from headrace.client.core.transactions import Transactions
+    from headrace.client.core.transactions import TransactionManager
 
 _IDENTITY_ERRORS = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH})
 _UNCERTAIN_ERRORS = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
@@ -42,7 +42,7 @@ class ProducerCore:
         choose: Callable[[int], int],
         *,
         partitioner: Choose | None = None,
-        transactions: "Transactions | None" = None,
+        transactions: "TransactionManager | None" = None,
     ) -> None:
         self.settled: list[ProducedBatch] = []
         """Batches that completed since the caller last emptied this list."""
@@ -129,7 +129,7 @@ class ProducerCore:
             wakeup_ms = min(wakeup_ms, due_ms)
         return calls, wakeup_ms
 
-    def _take_identity(self, transactions: "Transactions") -> None:
+    def _take_identity(self, transactions: "TransactionManager") -> None:
         """Apply an identity. With a new epoch the sequences of every partition begin at zero; nothing is in flight
         then.
         """

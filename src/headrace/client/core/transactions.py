@@ -57,7 +57,7 @@ class State(Enum):
     BROKEN = "broken"
 
 
-class Transactions:
+class TransactionManager:
     def __init__(self, transactional_id: str, cluster: Cluster, *, timeout_ms: int, retry_pause_ms: float) -> None:
         self.state = State.NEW
         self.producer_id = self.producer_epoch = -1

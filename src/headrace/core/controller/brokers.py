@@ -14,7 +14,7 @@ from headrace.core.controller.commands import (
     BrokerRegistration,
     BrokerResult,
     BrokerState,
-    Decision,
+    ControllerDecision,
     NewBroker,
     Refused,
 )
@@ -40,7 +40,7 @@ NO_EPOCH_YET = -1
 
 def register_broker(
     image: MetadataImage, settings: ControllerSettings, new: NewBroker, *, cluster_id: str, session_is_live: bool
-) -> Decision[BrokerRegistration]:
+) -> ControllerDecision[BrokerRegistration]:
     """Register a process as a broker, fenced; `session_is_live` tells whether the registered one still has a session.
 
     The former process of this node led and replicated for the last time, which separates the runs of the two in the
@@ -58,7 +58,7 @@ def register_broker(
         if registered is not None and session_is_live and not _replaces(new, registered):
             raise Refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION, _duplicate(registered))
     except Refused as refusal:
-        return Decision((), BrokerRegistration(error=refusal.code, message=refusal.message))
+        return ControllerDecision((), BrokerRegistration(error=refusal.code, message=refusal.message))
     epoch = image.version
     registration = RegisterBrokerRecord(
         new.node_id,
@@ -77,7 +77,7 @@ def register_broker(
     has_lost = image.replicates and may_have_lost_records(new, registered)
     losses = _losses(image, settings, new.node_id, lost=frozenset((new.node_id,)) if has_lost else NO_NODES)
     # The registration comes first, because its offset is the broker epoch.
-    return Decision((registration, *losses), BrokerRegistration(epoch))
+    return ControllerDecision((registration, *losses), BrokerRegistration(epoch))
 
 
 def may_have_lost_records(new: NewBroker, registered: BrokerImage | None) -> bool:
@@ -97,32 +97,32 @@ def may_have_lost_records(new: NewBroker, registered: BrokerImage | None) -> boo
 
 def fence_broker(
     image: MetadataImage, settings: ControllerSettings, node_id: NodeId, broker_epoch: int
-) -> Decision[BrokerResult]:
+) -> ControllerDecision[BrokerResult]:
     """Fence a broker whose session is over; a broker that registered again since is left alone."""
     broker = image.brokers.get(node_id)
     if broker is None or broker.broker_epoch != broker_epoch:
-        return Decision((), _stale(node_id, broker_epoch))
+        return ControllerDecision((), _stale(node_id, broker_epoch))
     if broker.fenced:
-        return Decision((), BrokerResult())
+        return ControllerDecision((), BrokerResult())
     fencing = BrokerRegistrationChangeRecord(node_id, broker_epoch, fenced=True)
-    return Decision((fencing, *_losses(image, settings, node_id)), BrokerResult())
+    return ControllerDecision((fencing, *_losses(image, settings, node_id)), BrokerResult())
 
 
-def unregister_broker(image: MetadataImage, node_id: NodeId) -> Decision[BrokerResult]:
+def unregister_broker(image: MetadataImage, node_id: NodeId) -> ControllerDecision[BrokerResult]:
     """Remove a broker for good; its partitions stay without a leader until it registers again."""
     broker = image.brokers.get(node_id)
     if broker is None:
         message = f"broker {node_id} is not registered: `headrace cluster brokers` lists the registered ones"
-        return Decision((), BrokerResult(ErrorCode.BROKER_ID_NOT_REGISTERED, message))
+        return ControllerDecision((), BrokerResult(ErrorCode.BROKER_ID_NOT_REGISTERED, message))
     if not broker.fenced:
         message = f"broker {node_id} is running and would register again: stop it first"
-        return Decision((), BrokerResult(ErrorCode.INVALID_REQUEST, message))
-    return Decision((UnregisterBrokerRecord(node_id, broker.broker_epoch),), BrokerResult())
+        return ControllerDecision((), BrokerResult(ErrorCode.INVALID_REQUEST, message))
+    return ControllerDecision((UnregisterBrokerRecord(node_id, broker.broker_epoch),), BrokerResult())
 
 
 def heartbeat(
     image: MetadataImage, settings: ControllerSettings, beat: BrokerHeartbeat, *, moves_are_seen: Callable[[], bool]
-) -> Decision[BrokerState]:
+) -> ControllerDecision[BrokerState]:
     """Decide on the state that a broker asks for: unfenced once it has caught up, fenced, or stopped.
 
     `moves_are_seen` tells whether all other brokers know of the leaders that took over from one that shuts down.
@@ -130,19 +130,21 @@ def heartbeat(
     broker = image.brokers.get(beat.node_id)
     if broker is None or broker.broker_epoch != beat.broker_epoch:
         stale = _stale(beat.node_id, beat.broker_epoch)
-        return Decision((), BrokerState(error=stale.error, message=stale.message))
+        return ControllerDecision((), BrokerState(error=stale.error, message=stale.message))
     is_caught_up = beat.metadata_offset >= broker.broker_epoch
     if beat.wants_shut_down:
         records, is_over = _shutdown(image, settings, broker, moves_are_seen)
         is_fenced = is_over or broker.fenced
         state = BrokerState(is_caught_up=is_caught_up, is_fenced=is_fenced, should_shut_down=is_over)
-        return Decision(records, state)
+        return ControllerDecision(records, state)
     if beat.wants_fence:
         fenced = fence_broker(image, settings, broker.node_id, broker.broker_epoch)
-        return Decision(fenced.records, BrokerState(is_caught_up=is_caught_up, is_fenced=True))
+        return ControllerDecision(fenced.records, BrokerState(is_caught_up=is_caught_up, is_fenced=True))
     if broker.fenced and is_caught_up and not broker.in_controlled_shutdown:
-        return Decision(tuple(_unfencing(image, settings, broker)), BrokerState(is_caught_up=True, is_fenced=False))
-    return Decision((), BrokerState(is_caught_up=is_caught_up, is_fenced=broker.fenced))
+        return ControllerDecision(
+            tuple(_unfencing(image, settings, broker)), BrokerState(is_caught_up=True, is_fenced=False)
+        )
+    return ControllerDecision((), BrokerState(is_caught_up=is_caught_up, is_fenced=broker.fenced))
 
 
 # Records

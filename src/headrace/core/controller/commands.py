@@ -21,7 +21,7 @@ RESOURCES_PER_REQUEST_MAX = 10_000
 PRODUCER_IDS_PER_BLOCK = 1_000
 
 
-class Decision(NamedTuple, Generic[Response]):
+class ControllerDecision(NamedTuple, Generic[Response]):
     """Records to append as one batch, and the response to send once they are committed."""
 
     records: tuple[Record, ...]
@@ -38,7 +38,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
+class CreatableTopic:
     name: str
     partition_count: int = USE_DEFAULT
     replication_factor: int = USE_DEFAULT
@@ -73,7 +73,7 @@ class PartitionGrowth:
     """Replicas of each new partition, assigned manually."""
 
 
-class ConfigOperation(IntEnum):
+class AlterOperation(IntEnum):
     """The values of IncrementalAlterConfigs."""
 
     SET = 0
@@ -82,7 +82,7 @@ class ConfigOperation(IntEnum):
     SUBTRACT = 3
 
 
-class ConfigChange(NamedTuple):
+class AlterableConfig(NamedTuple):
     name: str
     operation: int
     value: str | None
@@ -94,7 +94,7 @@ class ConfigAlteration:
 
     resource_kind: int
     resource_name: str
-    changes: Sequence[ConfigChange]
+    changes: Sequence[AlterableConfig]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

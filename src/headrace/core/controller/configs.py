@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from headrace.core.controller.commands import (
     CONFIGS_PER_REQUEST_MAX,
     RESOURCES_PER_REQUEST_MAX,
+    AlterableConfig,
+    AlterOperation,
     ConfigAlteration,
-    ConfigChange,
-    ConfigOperation,
     ConfigReplacement,
     ConfigResult,
-    Decision,
+    ControllerDecision,
     Refused,
 )
 from headrace.core.controller.image import NO_CONFIGS, ConfigResource, MetadataImage
@@ -28,7 +28,7 @@ from headrace.model.ids import NodeId
 EVERY_BROKER = ""
 """The broker name that stands for the default of the whole cluster."""
 
-ConfigDecision = Decision[tuple[ConfigResult, ...]]
+ConfigDecision = ControllerDecision[tuple[ConfigResult, ...]]
 
 
 def check_new_topic_configs(topic: str, configs: Sequence[tuple[str, str | None]]) -> dict[str, str]:
@@ -63,7 +63,7 @@ def replace_configs(
     wanted = [
         (
             (asked.resource_kind, asked.resource_name),
-            [ConfigChange(name, ConfigOperation.SET, value) for name, value in asked.configs],
+            [AlterableConfig(name, AlterOperation.SET, value) for name, value in asked.configs],
         )
         for asked in replacements
     ]
@@ -73,7 +73,7 @@ def replace_configs(
 def _decide(
     image: MetadataImage,
     settings: ControllerSettings,
-    wanted: Sequence[tuple[ConfigResource, Sequence[ConfigChange]]],
+    wanted: Sequence[tuple[ConfigResource, Sequence[AlterableConfig]]],
     *,
     from_nothing: bool,
     validate_only: bool,
@@ -102,7 +102,7 @@ def _decide(
             continue
         records.extend(_difference(resource, current, altered))
         results[resource] = ConfigResult(*resource)
-    return Decision(() if validate_only else tuple(records), tuple(results.values()))
+    return ControllerDecision(() if validate_only else tuple(records), tuple(results.values()))
 
 
 # The resource
@@ -144,7 +144,7 @@ def _table(resource: ConfigResource) -> ConfigTable:
 
 
 def _altered(
-    layers: BrokerLayers, resource: ConfigResource, current: Mapping[str, str], changes: Sequence[ConfigChange]
+    layers: BrokerLayers, resource: ConfigResource, current: Mapping[str, str], changes: Sequence[AlterableConfig]
 ) -> dict[str, str]:
     """Return the resource's own configs after the changes."""
     repeated = [name for name, count in Counter(change.name for change in changes).items() if count > 1]
@@ -152,7 +152,7 @@ def _altered(
         raise Refused(ErrorCode.INVALID_REQUEST, f'config "{repeated[0]}" is listed more than once')
     altered = dict(current)
     for change in changes:
-        if change.operation == ConfigOperation.DELETE:
+        if change.operation == AlterOperation.DELETE:
             if altered.pop(change.name, None) is None:
                 _key(resource, change.name)  # deleting a config that is not set is allowed, unless it cannot exist
         else:
@@ -166,19 +166,21 @@ def _altered(
     return altered
 
 
-def _new_value(layers: BrokerLayers, resource: ConfigResource, current: Mapping[str, str], change: ConfigChange) -> str:
+def _new_value(
+    layers: BrokerLayers, resource: ConfigResource, current: Mapping[str, str], change: AlterableConfig
+) -> str:
     key = _key(resource, change.name)
     if change.value is None:
         raise Refused(ErrorCode.INVALID_REQUEST, f'config "{change.name}" for {_subject(resource)} has no value')
     table = _table(resource)
     try:
         match change.operation:
-            case ConfigOperation.SET:
+            case AlterOperation.SET:
                 return change.value
-            case ConfigOperation.APPEND:
+            case AlterOperation.APPEND:
                 in_force = _in_force(layers, resource, current, key)
                 return table.appended(key.name, in_force, change.value, subject=_subject(resource))
-            case ConfigOperation.SUBTRACT:
+            case AlterOperation.SUBTRACT:
                 in_force = _in_force(layers, resource, current, key)
                 return table.subtracted(key.name, in_force, change.value, subject=_subject(resource))
     except ConfigError as wrong:

@@ -16,11 +16,11 @@ from headrace.core.controller.commands import (
     BrokerState,
     ConfigAlteration,
     ConfigReplacement,
-    Decision,
+    ControllerDecision,
+    CreatableTopic,
     IsrAlteration,
     IsrResults,
     NewBroker,
-    NewTopic,
     PartitionGrowth,
     ProducerIdBlock,
     TopicToDelete,
@@ -46,7 +46,7 @@ class Controller:
     # Topics
 
     def create_topics(
-        self, new_topics: Sequence[NewTopic], *, topic_ids: Sequence[TopicId], validate_only: bool = False
+        self, new_topics: Sequence[CreatableTopic], *, topic_ids: Sequence[TopicId], validate_only: bool = False
     ) -> topics.TopicDecision:
         return topics.create_topics(
             self.image, self.settings, new_topics, topic_ids=topic_ids, validate_only=validate_only
@@ -62,7 +62,7 @@ class Controller:
 
     # Replicas
 
-    def alter_isrs(self, alteration: IsrAlteration) -> Decision[IsrResults]:
+    def alter_isrs(self, alteration: IsrAlteration) -> ControllerDecision[IsrResults]:
         return isr_changes.alter_isrs(self.image, self.settings, alteration)
 
     # Configs
@@ -79,38 +79,38 @@ class Controller:
 
     # Brokers
 
-    def allocate_producer_ids(self, node_id: NodeId) -> Decision[ProducerIdBlock]:
+    def allocate_producer_ids(self, node_id: NodeId) -> ControllerDecision[ProducerIdBlock]:
         """Allocate a block of unused producer ids."""
         block = ProducerIdBlock(
             ProducerId(self.image.next_producer_id), ProducerId(self.image.next_producer_id + PRODUCER_IDS_PER_BLOCK)
         )
         assert block.end <= PRODUCER_ID_MAX, "all producer ids are used up"
-        return Decision((ProducerIdsRecord(node_id, block.end),), block)
+        return ControllerDecision((ProducerIdsRecord(node_id, block.end),), block)
 
     def register_broker(
         self, new: NewBroker, *, cluster_id: str, session_is_live: bool = False
-    ) -> Decision[BrokerRegistration]:
+    ) -> ControllerDecision[BrokerRegistration]:
         return brokers.register_broker(
             self.image, self.settings, new, cluster_id=cluster_id, session_is_live=session_is_live
         )
 
     def heartbeat(
         self, beat: BrokerHeartbeat, *, moves_are_seen: Callable[[], bool] = lambda: True
-    ) -> Decision[BrokerState]:
+    ) -> ControllerDecision[BrokerState]:
         return brokers.heartbeat(self.image, self.settings, beat, moves_are_seen=moves_are_seen)
 
-    def fence_broker(self, node_id: NodeId, broker_epoch: int) -> Decision[BrokerResult]:
+    def fence_broker(self, node_id: NodeId, broker_epoch: int) -> ControllerDecision[BrokerResult]:
         return brokers.fence_broker(self.image, self.settings, node_id, broker_epoch)
 
-    def unregister_broker(self, node_id: NodeId) -> Decision[BrokerResult]:
+    def unregister_broker(self, node_id: NodeId) -> ControllerDecision[BrokerResult]:
         return brokers.unregister_broker(self.image, node_id)
 
     # Features
 
-    def found_cluster(self) -> Decision[None]:
+    def found_cluster(self) -> ControllerDecision[None]:
         return features.found_cluster(self.image)
 
     def update_features(
         self, updates: Sequence[features.FeatureUpdate], *, validate_only: bool = False
-    ) -> Decision[tuple[features.FeatureResult, ...]]:
+    ) -> ControllerDecision[tuple[features.FeatureResult, ...]]:
         return features.update_features(self.image, updates, validate_only=validate_only)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from headrace.core.controller.commands import Decision, Refused
+from headrace.core.controller.commands import ControllerDecision, Refused
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import (
     BATCH_VERSION,
@@ -59,11 +59,13 @@ class FeatureResult(NamedTuple):
     message: str | None = None
 
 
-def found_cluster(image: MetadataImage) -> Decision[None]:
+def found_cluster(image: MetadataImage) -> ControllerDecision[None]:
     """Finalise the latest level of every feature; a cluster that has finalised any keeps what it has."""
     if image.features:
-        return Decision((), None)
-    return Decision(tuple(FeatureLevelRecord(feature.name, feature.level_max) for feature in SUPPORTED_FEATURES), None)
+        return ControllerDecision((), None)
+    return ControllerDecision(
+        tuple(FeatureLevelRecord(feature.name, feature.level_max) for feature in SUPPORTED_FEATURES), None
+    )
 
 
 def unsupported_feature(finalised: Mapping[str, int], supported: Iterable[FeatureRange]) -> str | None:
@@ -83,7 +85,7 @@ def unsupported_feature(finalised: Mapping[str, int], supported: Iterable[Featur
 
 def update_features(
     image: MetadataImage, updates: Sequence[FeatureUpdate], *, validate_only: bool
-) -> Decision[tuple[FeatureResult, ...]]:
+) -> ControllerDecision[tuple[FeatureResult, ...]]:
     """Change finalised levels, all of them or none; every result has the error of its own feature."""
     records: list[FeatureLevelRecord] = []
     results: list[FeatureResult] = []
@@ -103,7 +105,7 @@ def update_features(
         if update.level != image.features.get(update.name, 0):
             records.append(FeatureLevelRecord(update.name, update.level))
     refused = any(result.error for result in results)
-    return Decision(() if refused or validate_only else tuple(records), tuple(results))
+    return ControllerDecision(() if refused or validate_only else tuple(records), tuple(results))
 
 
 def _check_update(image: MetadataImage, update: FeatureUpdate) -> None:

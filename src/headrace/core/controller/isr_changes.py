@@ -7,7 +7,7 @@ records that it had, does not become in sync because of what its former process 
 
 from headrace.core.controller.commands import (
     PARTITIONS_PER_REQUEST_MAX,
-    Decision,
+    ControllerDecision,
     IsrAlteration,
     IsrChange,
     IsrResult,
@@ -24,15 +24,17 @@ from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId, TopicId
 
 
-def alter_isrs(image: MetadataImage, settings: ControllerSettings, alteration: IsrAlteration) -> Decision[IsrResults]:
+def alter_isrs(
+    image: MetadataImage, settings: ControllerSettings, alteration: IsrAlteration
+) -> ControllerDecision[IsrResults]:
     """Change the in-sync sets of partitions, each for itself: a refused one does not hinder the others."""
     leader = image.brokers.get(alteration.node_id)
     if leader is None or leader.broker_epoch != alteration.broker_epoch:
         message = f"broker {alteration.node_id} is not registered with epoch {alteration.broker_epoch}"
-        return Decision((), IsrResults(ErrorCode.STALE_BROKER_EPOCH, message))
+        return ControllerDecision((), IsrResults(ErrorCode.STALE_BROKER_EPOCH, message))
     if len(alteration.changes) > PARTITIONS_PER_REQUEST_MAX:
         message = f"one request may change at most {PARTITIONS_PER_REQUEST_MAX} partitions: send several requests"
-        return Decision((), IsrResults(ErrorCode.INVALID_REQUEST, message))
+        return ControllerDecision((), IsrResults(ErrorCode.INVALID_REQUEST, message))
     records: list[Record] = []
     results: list[IsrResult] = []
     seen: set[tuple[TopicId, int]] = set()
@@ -52,7 +54,7 @@ def alter_isrs(image: MetadataImage, settings: ControllerSettings, alteration: I
         record, result = _decide(asked, state, rules.of(topic))
         records += record
         results.append(result)
-    return Decision(tuple(records), IsrResults(results=tuple(results)))
+    return ControllerDecision(tuple(records), IsrResults(results=tuple(results)))
 
 
 def _topic(image: MetadataImage, asked: IsrChange) -> TopicImage:

@@ -8,8 +8,8 @@ from headrace.core.controller.commands import (
     PARTITIONS_PER_REQUEST_MAX,
     RESOURCES_PER_REQUEST_MAX,
     USE_DEFAULT,
-    Decision,
-    NewTopic,
+    ControllerDecision,
+    CreatableTopic,
     PartitionGrowth,
     Refused,
     TopicResult,
@@ -34,13 +34,13 @@ from headrace.core.controller.settings import ControllerSettings
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, LeaderEpoch, NodeId, TopicId
 
-TopicDecision = Decision[tuple[TopicResult, ...]]
+TopicDecision = ControllerDecision[tuple[TopicResult, ...]]
 
 
 def create_topics(
     image: MetadataImage,
     settings: ControllerSettings,
-    topics: Sequence[NewTopic],
+    topics: Sequence[CreatableTopic],
     *,
     topic_ids: Sequence[TopicId],
     validate_only: bool,
@@ -75,7 +75,7 @@ def create_topics(
             partition_count=len(replicas),
             replication_factor=len(replicas[0]),
         )
-    return Decision(() if validate_only else tuple(records), tuple(results.values()))
+    return ControllerDecision(() if validate_only else tuple(records), tuple(results.values()))
 
 
 def delete_topics(image: MetadataImage, settings: ControllerSettings, topics: Sequence[TopicToDelete]) -> TopicDecision:
@@ -102,7 +102,7 @@ def delete_topics(image: MetadataImage, settings: ControllerSettings, topics: Se
             continue
         records[found.topic_id] = RemoveTopicRecord(found.topic_id)
         results[key] = TopicResult(found.name, found.topic_id)
-    return Decision(tuple(records.values()), tuple(results.values()))
+    return ControllerDecision(tuple(records.values()), tuple(results.values()))
 
 
 def create_partitions(
@@ -128,13 +128,13 @@ def create_partitions(
             continue
         records.extend(_partition_records(image, topic.topic_id, len(topic.partitions), replicas))
         results[growth.name] = TopicResult(growth.name, topic.topic_id, partition_count=growth.partition_count)
-    return Decision(() if validate_only else tuple(records), tuple(results.values()))
+    return ControllerDecision(() if validate_only else tuple(records), tuple(results.values()))
 
 
 # Creation
 
 
-def _too_large(image: MetadataImage, topics: Sequence[NewTopic], settings: ControllerSettings) -> str | None:
+def _too_large(image: MetadataImage, topics: Sequence[CreatableTopic], settings: ControllerSettings) -> str | None:
     partitions = sum(
         len(topic.assignments)
         or (settings.default_partition_count if topic.partition_count < 0 else topic.partition_count)
@@ -177,7 +177,7 @@ def _check_new_name(image: MetadataImage, collisions: CollisionIndex, name: str)
 
 
 def _new_topic_replicas(
-    image: MetadataImage, settings: ControllerSettings, placement: Placement, topic: NewTopic
+    image: MetadataImage, settings: ControllerSettings, placement: Placement, topic: CreatableTopic
 ) -> list[tuple[NodeId, ...]]:
     if topic.assignments:
         return _assigned_by_hand(image, settings, topic)
@@ -229,7 +229,9 @@ def _check_replication_factor(
         )
 
 
-def _assigned_by_hand(image: MetadataImage, settings: ControllerSettings, topic: NewTopic) -> list[tuple[NodeId, ...]]:
+def _assigned_by_hand(
+    image: MetadataImage, settings: ControllerSettings, topic: CreatableTopic
+) -> list[tuple[NodeId, ...]]:
     if topic.replication_factor != USE_DEFAULT or topic.partition_count != USE_DEFAULT:
         raise Refused(
             ErrorCode.INVALID_REQUEST,

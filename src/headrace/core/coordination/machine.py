@@ -31,7 +31,7 @@ class TicketResponse(NamedTuple):
     response: object
 
 
-class Producer(NamedTuple):
+class PendingProducer(NamedTuple):
     """The producer whose open transaction records belong to."""
 
     producer_id: int
@@ -43,7 +43,7 @@ class Decision(NamedTuple, Generic[RecordOut]):
 
     records: tuple[RecordOut, ...]
     responses: tuple[TicketResponse, ...]
-    producer: Producer | None = None
+    producer: PendingProducer | None = None
     """The producer whose transaction the records belong to, if any; they take effect when it commits."""
 
 
@@ -102,5 +102,5 @@ class DecisionBuilder(Generic[Record]):
     def respond(self, ticket: Ticket, response: object) -> None:
         self._responses.append(TicketResponse(ticket, response))
 
-    def decision(self, producer: Producer | None = None) -> Decision[Record]:
+    def decision(self, producer: PendingProducer | None = None) -> Decision[Record]:
         return Decision(tuple(self._records), tuple(self._responses), producer)

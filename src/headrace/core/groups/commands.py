@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.core.groups.consumer_records import MemberSubscription, Partitions
 from headrace.core.groups.records import CommittedOffset
 from headrace.model.errors import ErrorCode
@@ -160,7 +160,7 @@ class Commit:
     """The error for a member of a group that does not exist; newer clients know a more precise code."""
     epochs_understood: bool = True
     """False for requests from before KIP-848, which cannot come from a member with a member epoch."""
-    producer: Producer | None = None
+    producer: PendingProducer | None = None
     """The producer whose transaction the offsets belong to."""
 
 

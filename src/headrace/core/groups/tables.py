@@ -3,7 +3,7 @@
 The state changes only by `apply`, `apply_pending` and `end_transaction`, in a live coordinator and in a replay alike.
 """
 
-from headrace.core.coordination.machine import Decision, DecisionBuilder, Producer
+from headrace.core.coordination.machine import Decision, DecisionBuilder, PendingProducer
 from headrace.core.groups.classic_group import ClassicGroup
 from headrace.core.groups.consumer_group import ConsumerGroup
 from headrace.core.groups.consumer_records import ConsumerRecord
@@ -33,7 +33,7 @@ class GroupTables:
         """Return an empty decision; each record written to it is applied at once."""
         return DecisionBuilder(self.apply)
 
-    def begin_pending_decision(self, producer: Producer) -> GroupDecisionBuilder:
+    def begin_pending_decision(self, producer: PendingProducer) -> GroupDecisionBuilder:
         """Return an empty decision whose records belong to the producer's open transaction."""
         return DecisionBuilder(lambda record: self.apply_pending(producer.producer_id, record))
 

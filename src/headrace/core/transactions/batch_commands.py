@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.core.transactions.commands import NO_PRODUCER
 from headrace.core.transactions.names import SLOT_MARK
 from headrace.core.transactions.records import LeaderBoot, Partition
@@ -37,7 +37,7 @@ class NamedWriter(NamedTuple):
     """A writer as the driver names it in a commit."""
 
     transactional_id: str
-    producer: Producer
+    producer: PendingProducer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class BatchResult(NamedTuple):
     already_committed: bool = False
     transactional_id: str = ""
     """The id that BeginBatchWriter lent."""
-    producer: Producer = NO_PRODUCER
+    producer: PendingProducer = NO_PRODUCER
     timeout_ms: int = 0
     aborted: int = 0
     """The number of writers that AbortBatch aborted."""
@@ -73,7 +73,7 @@ class BatchResult(NamedTuple):
 
 class DescribedWriter(NamedTuple):
     transactional_id: str
-    producer: Producer
+    producer: PendingProducer
     state: TransactionState
     run: str
     batch_id: int

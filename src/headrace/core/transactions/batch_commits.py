@@ -9,7 +9,7 @@ to the pool.
 
 from collections.abc import Mapping
 
-from headrace.core.coordination.machine import Now, Producer, Ticket
+from headrace.core.coordination.machine import Now, PendingProducer, Ticket
 from headrace.core.transactions import steps
 from headrace.core.transactions.batch_commands import (
     NUMBER_MAX,
@@ -27,7 +27,7 @@ from headrace.core.transactions.commands import EPOCH_BUMPED_FROM, ProducerIdNee
 from headrace.core.transactions.endings import Endings
 from headrace.core.transactions.names import owner_of, pooled_id, slot_of
 from headrace.core.transactions.owner_records import NOTHING_COMMITTED, CommittedWriter, Owner, OwnerRecord
-from headrace.core.transactions.records import IN_POOL, BatchWriter, LeaderBoot, Partition, Transaction
+from headrace.core.transactions.records import IN_POOL, Borrower, LeaderBoot, Partition, TransactionMetadata
 from headrace.core.transactions.settings import (
     BATCH_PARTITIONS_MAX,
     BATCH_WRITERS_MAX,
@@ -46,7 +46,7 @@ _ALREADY = BatchResult(_NONE, already_committed=True)
 _FENCED = BatchResult(ErrorCode.PRODUCER_FENCED, "a newer run has taken over")
 
 
-class BatchCommits:
+class BatchCommitCoordinator:
     def __init__(self, settings: TransactionSettings, tables: TransactionTables, endings: Endings) -> None:
         self._settings = settings
         self._tables = tables
@@ -74,7 +74,7 @@ class BatchCommits:
         if command.batch_id <= self._tables.owners[command.owner].committed_batch_id:
             return _ALREADY
         transactions, pool = self._tables.transactions, self._tables.pools.of(command.owner)
-        writer = BatchWriter(command.run, command.batch_id, command.task_attempt_id)
+        writer = Borrower(command.run, command.batch_id, command.task_attempt_id)
         known = pool.attempts.get(writer)
         if known is not None:
             lent = pooled_id(command.owner, known)
@@ -110,7 +110,7 @@ class BatchCommits:
         return None
 
     def _lend(
-        self, command: BeginBatchWriter, writer: BatchWriter, out: TransactionDecisionBuilder, now: Now
+        self, command: BeginBatchWriter, writer: Borrower, out: TransactionDecisionBuilder, now: Now
     ) -> str | BatchResult | ProducerIdNeeded:
         """Return the id that the writer may write under, or why there is none."""
         transactions = self._tables.transactions
@@ -205,7 +205,9 @@ class BatchCommits:
             return True
         if command.run != owner.committed_run:
             return not self._repeats(command, owner) or owner.repeated_write in ("", command.write_id)
-        committed = {pooled_id(command.owner, each.slot): Producer(*each[1:]) for each in owner.committed_writers}
+        committed = {
+            pooled_id(command.owner, each.slot): PendingProducer(*each[1:]) for each in owner.committed_writers
+        }
         return committed == {named.transactional_id: named.producer for named in command.writers}
 
     def _repeats(self, command: CommitBatch, owner: Owner) -> bool:
@@ -279,10 +281,10 @@ class BatchCommits:
         self._abort(doomed, out, now)
         return BatchResult(_NONE, aborted=len(doomed))
 
-    def _open_writers(self, name: str) -> list[tuple[str, BatchWriter]]:
+    def _open_writers(self, name: str) -> list[tuple[str, Borrower]]:
         return [(pooled_id(name, slot), writer) for slot, writer in sorted(self._tables.pools.of(name).open.items())]
 
-    def _abort(self, doomed: list[tuple[str, BatchWriter]], out: TransactionDecisionBuilder, now: Now) -> None:
+    def _abort(self, doomed: list[tuple[str, Borrower]], out: TransactionDecisionBuilder, now: Now) -> None:
         transactions = self._tables.transactions
         self._endings.begin_all(
             [(each, self._endings.fenced(transactions[each], now, for_good=True)) for each, _ in doomed], out, now
@@ -298,11 +300,11 @@ class BatchCommits:
         if name in self._tables.owners:
             self.heard_ms[name] = now.monotonic_ms
 
-    def left_ms(self, name: str, transaction: Transaction, now: Now) -> float:
+    def left_ms(self, name: str, transaction: TransactionMetadata, now: Now) -> float:
         """Return how much longer a writer may stay open: its timeout runs from the last request of its run."""
         return self.heard_ms[name] + transaction.timeout_ms - now.monotonic_ms
 
-    def may_have_lost_rows(self, transaction: Transaction, leader: LeaderBoot | None = None) -> bool:
+    def may_have_lost_rows(self, transaction: TransactionMetadata, leader: LeaderBoot | None = None) -> bool:
         """Return whether this broker's operating system, or that of the leader, was booted since the writer wrote to
         it: rows are synced by the commit only.
         """
@@ -351,7 +353,7 @@ def _entered(before: Owner | None, run: str, now_ms: int) -> Owner:
     return before._replace(run=run, older_runs=older, updated_at_ms=now_ms, repeated_write="")
 
 
-def _lost_rows(transaction: Transaction, synced: Mapping[Partition, LeaderBoot | None]) -> bool:
+def _lost_rows(transaction: TransactionMetadata, synced: Mapping[Partition, LeaderBoot | None]) -> bool:
     """Return whether a leader that has synced rows of the writer is not known to have all of them.
 
     It must be a leader to which the writer has written, and must not have booted since.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.core.transactions.records import LeaderBoot, Partition, Partitions
 from headrace.core.transactions.states import TransactionState
 from headrace.model.errors import ErrorCode
@@ -14,14 +14,14 @@ EPOCH_BUMPED_FROM = 2
 """From this level of transaction.version on, the end of every transaction bumps the producer epoch (KIP-890)."""
 
 
-NO_PRODUCER = Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+NO_PRODUCER = PendingProducer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitProducer:
     transactional_id: str
     timeout_ms: int
-    expected: Producer | None
+    expected: PendingProducer | None
     """The identity that a producer has when it continues after an error (KIP-360); None takes the id over."""
     fresh_producer_id: int | None = None
     """An unused producer id. The coordinator returns ProducerIdNeeded where it needs one and has none."""
@@ -30,7 +30,7 @@ class InitProducer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddPartitions:
     transactional_id: str
-    producer: Producer
+    producer: PendingProducer
     partitions: Partitions
     client_version: int
     waits: bool = False
@@ -42,7 +42,7 @@ class AddPartitions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyPartitions:
     transactional_id: str
-    producer: Producer
+    producer: PendingProducer
     partitions: Sequence[Partition]
     leader: LeaderBoot | None = None
     """The leader of the partitions, which asks."""
@@ -51,7 +51,7 @@ class VerifyPartitions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTransaction:
     transactional_id: str
-    producer: Producer
+    producer: PendingProducer
     commit: bool
     client_version: int
     fresh_producer_id: int | None = None
@@ -62,7 +62,7 @@ class ProducerResult(NamedTuple):
     """The result of InitProducer and EndTransaction: the identity with which the producer continues."""
 
     error: ErrorCode
-    producer: Producer = NO_PRODUCER
+    producer: PendingProducer = NO_PRODUCER
 
 
 class ProducerIdNeeded(NamedTuple):
@@ -73,7 +73,7 @@ class Ending(NamedTuple):
     """A transaction whose outcome is committed, and whose partitions must receive their markers."""
 
     transactional_id: str
-    producer: Producer
+    producer: PendingProducer
     """The identity that the markers carry."""
     commit: bool
     partitions: Partitions
@@ -86,7 +86,7 @@ class Ending(NamedTuple):
     """The offset of the coordinator's metadata at which every partition was known."""
 
 
-class ListedTransaction(NamedTuple):
+class TransactionListing(NamedTuple):
     transactional_id: str
     producer_id: int
     state: TransactionState
@@ -99,5 +99,5 @@ class DescribedTransaction(NamedTuple):
     state: str = ""
     timeout_ms: int = 0
     started_at_ms: int = 0
-    producer: Producer = NO_PRODUCER
+    producer: PendingProducer = NO_PRODUCER
     partitions: tuple[tuple[str, int], ...] = ()

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 
 from headrace.core.coordination.deadlines import Deadlines
-from headrace.core.coordination.machine import Now, Producer, Ticket
+from headrace.core.coordination.machine import Now, PendingProducer, Ticket
 from headrace.core.coordination.uptime import UPTIME_CHECKPOINT_MS
 from headrace.core.transactions import steps
-from headrace.core.transactions.batch_commits import BatchCommits
+from headrace.core.transactions.batch_commits import BatchCommitCoordinator
 from headrace.core.transactions.commands import (
     EPOCH_BUMPED_FROM,
     AddPartitions,
@@ -14,9 +14,9 @@ from headrace.core.transactions.commands import (
     Ending,
     EndTransaction,
     InitProducer,
-    ListedTransaction,
     ProducerIdNeeded,
     ProducerResult,
+    TransactionListing,
     VerifyPartitions,
 )
 from headrace.core.transactions.deadlines import (
@@ -30,7 +30,7 @@ from headrace.core.transactions.names import owner_of
 from headrace.core.transactions.records import (
     IN_POOL,
     CoordinatorRecord,
-    Transaction,
+    TransactionMetadata,
     TransactionRecord,
     UptimeRecord,
 )
@@ -62,7 +62,7 @@ class TransactionCoordinator:
         self._deadlines: TransactionDeadlines = Deadlines()
         self.tables = TransactionTables(metadata_offset)
         self.endings = Endings(settings, self.tables, self._deadlines)
-        self.batch_commits = BatchCommits(settings, self.tables, self.endings)
+        self.batch_commits = BatchCommitCoordinator(settings, self.tables, self.endings)
         self._waiting_adds: dict[str, list[tuple[AddPartitions, Ticket]]] = {}
         """Requests that wait for the end of a transaction, to begin the next one."""
         self._unexamined: list[str] = []
@@ -196,7 +196,7 @@ class TransactionCoordinator:
         return ProducerResult(_NONE, steps.producer_of(transaction))
 
     def _reinitialize(
-        self, before: Transaction, command: InitProducer, out: TransactionDecisionBuilder, now: Now
+        self, before: TransactionMetadata, command: InitProducer, out: TransactionDecisionBuilder, now: Now
     ) -> ProducerResult | ProducerIdNeeded:
         expected_epoch = None if command.expected is None else command.expected.producer_epoch
         asked_before = expected_epoch is not None and expected_epoch == before.last_producer_epoch
@@ -207,11 +207,11 @@ class TransactionCoordinator:
         else:
             last_epoch = NO_PRODUCER_EPOCH if expected_epoch is None else before.producer_epoch
             if not steps.is_exhausted(before.producer_epoch):
-                producer = Producer(before.producer_id, before.producer_epoch + 1)
+                producer = PendingProducer(before.producer_id, before.producer_epoch + 1)
             elif command.fresh_producer_id is None:
                 return ProducerIdNeeded()
             else:
-                producer = Producer(command.fresh_producer_id, 0)
+                producer = PendingProducer(command.fresh_producer_id, 0)
         transaction = steps.reinitialized(
             before, producer=producer, last_epoch=last_epoch, timeout_ms=command.timeout_ms, now_ms=now.wall_ms
         )
@@ -290,7 +290,7 @@ class TransactionCoordinator:
         return out.decision()
 
     def _note_leader(
-        self, command: VerifyPartitions, transaction: Transaction, out: TransactionDecisionBuilder, now: Now
+        self, command: VerifyPartitions, transaction: TransactionMetadata, out: TransactionDecisionBuilder, now: Now
     ) -> ErrorCode:
         """Note the leader to which a writer is about to write, unless it may have lost rows of the writer."""
         if self.batch_commits.may_have_lost_rows(transaction, command.leader):
@@ -326,7 +326,7 @@ class TransactionCoordinator:
         return self._end_and_bump(before, command, out, now)
 
     def _end_and_bump(
-        self, before: Transaction, command: EndTransaction, out: TransactionDecisionBuilder, now: Now
+        self, before: TransactionMetadata, command: EndTransaction, out: TransactionDecisionBuilder, now: Now
     ) -> ProducerResult | ProducerIdNeeded:
         error, is_retry = bumping_end_error(before, command)
         if error is not _NONE:
@@ -338,16 +338,16 @@ class TransactionCoordinator:
         if command.fresh_producer_id is None:
             return ProducerIdNeeded()
         self._prepare(before, command, out, now, next_producer_id=command.fresh_producer_id)
-        return ProducerResult(_NONE, Producer(command.fresh_producer_id, 0))
+        return ProducerResult(_NONE, PendingProducer(command.fresh_producer_id, 0))
 
     def _prepare(
         self,
-        before: Transaction,
+        before: TransactionMetadata,
         command: EndTransaction,
         out: TransactionDecisionBuilder,
         now: Now,
         next_producer_id: int = NO_PRODUCER_ID,
-    ) -> Transaction:
+    ) -> TransactionMetadata:
         after = steps.prepared(
             before,
             commit=command.commit,
@@ -409,7 +409,7 @@ class TransactionCoordinator:
         for transactional_id in transactional_ids:
             found = self.tables.transactions.get(transactional_id)
             if found is not None:
-                listed.append(ListedTransaction(transactional_id, found.producer_id, found.state, found.started_at_ms))
+                listed.append(TransactionListing(transactional_id, found.producer_id, found.state, found.started_at_ms))
         out.respond(ticket, listed)
         return out.decision()
 
@@ -418,19 +418,19 @@ def _completion(transactional_id: str) -> TransactionDeadline:
     return TransactionDeadline(TransactionDeadlineKind.COMPLETION, transactional_id)
 
 
-def _is_the_end_of(transaction: Transaction, ending: Ending) -> bool:
+def _is_the_end_of(transaction: TransactionMetadata, ending: Ending) -> bool:
     is_same = (steps.producer_of(transaction), transaction.updated_at_ms) == (ending.producer, ending.decided_at_ms)
     return is_same and transaction.state in ENDING
 
 
-def _may_resume(before: Transaction, expected: Producer) -> bool:
+def _may_resume(before: TransactionMetadata, expected: PendingProducer) -> bool:
     """Return whether the producer has the current id, or the exhausted one before it: then the response was lost."""
     if expected.producer_id == before.producer_id or steps.awaits(before, expected):
         return True
     return expected.producer_id == before.previous_producer_id and steps.is_exhausted(expected.producer_epoch)
 
 
-def _refusal(transaction: Transaction | None, producer: Producer) -> ErrorCode:
+def _refusal(transaction: TransactionMetadata | None, producer: PendingProducer) -> ErrorCode:
     """Return NONE if the producer may write under its transactional id now."""
     if transaction is not None and steps.awaits(transaction, producer):
         return ErrorCode.CONCURRENT_TRANSACTIONS

@@ -11,7 +11,7 @@ from headrace.core.transactions.deadlines import (
     TransactionDeadlineKind,
     TransactionDeadlines,
 )
-from headrace.core.transactions.records import Transaction
+from headrace.core.transactions.records import TransactionMetadata
 from headrace.core.transactions.settings import ENDINGS_PER_RESULT, TransactionSettings
 from headrace.core.transactions.states import ENDING, TransactionState
 from headrace.core.transactions.tables import TransactionDecision, TransactionDecisionBuilder, TransactionTables
@@ -38,7 +38,7 @@ class Endings:
     def begin(
         self,
         transactional_id: str,
-        after: Transaction,
+        after: TransactionMetadata,
         out: TransactionDecisionBuilder,
         now: Now,
         *,
@@ -48,7 +48,9 @@ class Endings:
         self._add(transactional_id, after, out, now, timed_out=timed_out)
         self._deliver_if_awaited(out)
 
-    def begin_all(self, ended: Iterable[tuple[str, Transaction]], out: TransactionDecisionBuilder, now: Now) -> None:
+    def begin_all(
+        self, ended: Iterable[tuple[str, TransactionMetadata]], out: TransactionDecisionBuilder, now: Now
+    ) -> None:
         """Begin the ends of many transactions at once."""
         for transactional_id, after in ended:
             self._add(transactional_id, after, out, now, timed_out=False)
@@ -57,7 +59,7 @@ class Endings:
     def fence(
         self,
         transactional_id: str,
-        before: Transaction,
+        before: TransactionMetadata,
         out: TransactionDecisionBuilder,
         now: Now,
         *,
@@ -68,12 +70,18 @@ class Endings:
         after = self.fenced(before, now, for_good=for_good)
         self.begin(transactional_id, after, out, now, timed_out=timed_out)
 
-    def fenced(self, before: Transaction, now: Now, *, for_good: bool) -> Transaction:
+    def fenced(self, before: TransactionMetadata, now: Now, *, for_good: bool) -> TransactionMetadata:
         version = self._settings.server_version
         return steps.fenced(before, server_version=version, now_ms=now.wall_ms, for_good=for_good)
 
     def _add(
-        self, transactional_id: str, after: Transaction, out: TransactionDecisionBuilder, now: Now, *, timed_out: bool
+        self,
+        transactional_id: str,
+        after: TransactionMetadata,
+        out: TransactionDecisionBuilder,
+        now: Now,
+        *,
+        timed_out: bool,
     ) -> None:
         self._deadlines.drop(_timeout(transactional_id))
         self._tables.write(out, transactional_id, after, now)

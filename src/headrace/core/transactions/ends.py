@@ -4,9 +4,9 @@ Before transaction.version 2 the state alone distinguishes a retry from a mistak
 (KIP-890): a retry carries the one before the bump.
 """
 
-from headrace.core.coordination.machine import Producer
+from headrace.core.coordination.machine import PendingProducer
 from headrace.core.transactions.commands import EPOCH_BUMPED_FROM, EndTransaction
-from headrace.core.transactions.records import Transaction
+from headrace.core.transactions.records import TransactionMetadata
 from headrace.core.transactions.states import AT_REST, ENDING, TransactionState
 from headrace.core.transactions.steps import EXHAUSTED_FROM, awaits
 from headrace.model.errors import ErrorCode
@@ -15,7 +15,7 @@ _NONE = ErrorCode.NONE
 _ONGOING = TransactionState.ONGOING
 
 
-def plain_end_error(before: Transaction, command: EndTransaction) -> ErrorCode:
+def plain_end_error(before: TransactionMetadata, command: EndTransaction) -> ErrorCode:
     """Return NONE if the transaction may end now, or has ended with the same outcome."""
     if before.producer_id != command.producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -26,26 +26,26 @@ def plain_end_error(before: Transaction, command: EndTransaction) -> ErrorCode:
     return _NONE if _agrees(before, command) and before.state in AT_REST else _undecided(before, command)
 
 
-def _undecided(before: Transaction, command: EndTransaction) -> ErrorCode:
+def _undecided(before: TransactionMetadata, command: EndTransaction) -> ErrorCode:
     if before.state in ENDING and _agrees(before, command):
         return ErrorCode.CONCURRENT_TRANSACTIONS
     return ErrorCode.INVALID_TXN_STATE
 
 
-def _agrees(before: Transaction, command: EndTransaction) -> bool:
+def _agrees(before: TransactionMetadata, command: EndTransaction) -> bool:
     """Return whether the transaction has ended, or is ending, with the outcome of the command."""
     if command.commit:
         return before.state in (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
     return before.state in (TransactionState.PREPARE_ABORT, TransactionState.COMPLETE_ABORT)
 
 
-def _was_bumped_from(before: Transaction, producer: Producer) -> bool:
+def _was_bumped_from(before: TransactionMetadata, producer: PendingProducer) -> bool:
     """Return whether the last end bumped this producer's epoch; a fenced producer may be one epoch below, too."""
     is_bumped = before.client_version >= EPOCH_BUMPED_FROM
     return is_bumped and before.last_producer_epoch == producer.producer_epoch
 
 
-def bumping_end_error(before: Transaction, command: EndTransaction) -> tuple[ErrorCode, bool]:
+def bumping_end_error(before: TransactionMetadata, command: EndTransaction) -> tuple[ErrorCode, bool]:
     """Return the error, and whether the request is a retry of the last end.
 
     With the current producer epoch, a producer may abort a transaction whose first write has not arrived.

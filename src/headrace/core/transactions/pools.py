@@ -4,7 +4,7 @@ A pool is derived from the records of its ids alone.
 """
 
 from headrace.core.transactions.names import owner_of, pooled_id, slot_of
-from headrace.core.transactions.records import IN_POOL, BatchWriter, Transaction
+from headrace.core.transactions.records import IN_POOL, Borrower, TransactionMetadata
 from headrace.core.transactions.states import AT_REST
 from headrace.core.transactions.steps import is_open_writer
 
@@ -16,9 +16,9 @@ class Pool:
         self.slots: set[int] = set()
         self.free: set[int] = set()
         """Slots at rest, which may be lent."""
-        self.open: dict[int, BatchWriter] = {}
+        self.open: dict[int, Borrower] = {}
         """Slots that a writer has borrowed and whose end is not decided."""
-        self.attempts: dict[BatchWriter, int] = {}
+        self.attempts: dict[Borrower, int] = {}
         """The slot of each open writer."""
         self.partition_count = 0
         """The sum of the partitions of all open writers."""
@@ -40,7 +40,9 @@ class Pools:
         """Return the owner's pool, which the caller must not change."""
         return self.by_owner.get(owner, _EMPTY)
 
-    def follow(self, transactional_id: str, before: Transaction | None, after: Transaction | None) -> None:
+    def follow(
+        self, transactional_id: str, before: TransactionMetadata | None, after: TransactionMetadata | None
+    ) -> None:
         """Update the pool after the record of one id."""
         was_pooled = before is not None and before.writer is not None
         if not was_pooled and (after is None or after.writer is None):
@@ -66,7 +68,7 @@ class Pools:
         elif after.state in AT_REST and after.writer == IN_POOL:
             pool.free.add(slot)
 
-    def vacant_slot(self, owner: str, transactions: dict[str, Transaction]) -> int:
+    def vacant_slot(self, owner: str, transactions: dict[str, TransactionMetadata]) -> int:
         """Return the lowest free slot, so that a pool stays small, or the next unused one."""
         pool = self.of(owner)
         if pool.free:

@@ -67,7 +67,7 @@ Partition = tuple[str, int]
 Partitions = frozenset[Partition]
 
 
-class BatchWriter(NamedTuple):
+class Borrower(NamedTuple):
     """The borrower of an id of a pool: one attempt of one task, for one batch of one run."""
 
     run: str
@@ -82,11 +82,11 @@ class LeaderBoot(NamedTuple):
     boot_id: str
 
 
-IN_POOL = BatchWriter("", NO_BATCH, NO_BATCH)
+IN_POOL = Borrower("", NO_BATCH, NO_BATCH)
 """Marks an id of a pool that no writer has borrowed."""
 
 
-class Transaction(NamedTuple):
+class TransactionMetadata(NamedTuple):
     """The state of a transactional id."""
 
     producer_id: int
@@ -104,7 +104,7 @@ class Transaction(NamedTuple):
     """The producer epoch before the last bump that the producer requested; a retry of that request carries it."""
     client_version: int = 0
     """The transaction.version of the producer's last request."""
-    writer: BatchWriter | None = None
+    writer: Borrower | None = None
     """The borrower of an id of an owner's pool; None for an id that is not in a pool."""
     updated_uptime_ms: int = 0
     """The coordinator's uptime at `updated_at_ms`; 0 in records of releases without it."""
@@ -118,7 +118,7 @@ class Transaction(NamedTuple):
 
 class TransactionRecord(NamedTuple):
     transactional_id: str
-    transaction: Transaction | None
+    transaction: TransactionMetadata | None
     """None removes the id."""
 
 
@@ -173,7 +173,7 @@ def _read_uptime(value: bytes | None) -> UptimeRecord | None:
     return UptimeRecord(read_number(value, position, INT64)[0])
 
 
-def _by_topic(transaction: Transaction) -> tuple[tuple[str, tuple[int, ...]], ...] | None:
+def _by_topic(transaction: TransactionMetadata) -> tuple[tuple[str, tuple[int, ...]], ...] | None:
     """Return the partitions by topic; None for an id without a transaction, as Kafka writes it."""
     if transaction.state is TransactionState.EMPTY:
         return None
@@ -183,14 +183,14 @@ def _by_topic(transaction: Transaction) -> tuple[tuple[str, tuple[int, ...]], ..
     return tuple((topic, tuple(partitions)) for topic, partitions in grouped.items())
 
 
-def _write_fixed(write: Write, transaction: Transaction) -> None:
+def _write_fixed(write: Write, transaction: TransactionMetadata) -> None:
     write(INT64.pack(transaction.producer_id))
     write(INT16.pack(transaction.producer_epoch))
     write(INT32.pack(transaction.timeout_ms))
     write(INT8.pack(STATE_NUMBERS[transaction.state]))
 
 
-def _plain_value(transaction: Transaction) -> bytes:
+def _plain_value(transaction: TransactionMetadata) -> bytes:
     value: list[Buffer] = [INT16.pack(PLAIN_VALUE_VERSION)]
     write = value.append
     _write_fixed(write, transaction)
@@ -205,7 +205,7 @@ def _write_topic(write: Write, topic: tuple[str, tuple[int, ...]]) -> None:
     write_numbers(write, topic[1], INT32)
 
 
-def _flexible_value(transaction: Transaction) -> bytes:
+def _flexible_value(transaction: TransactionMetadata) -> bytes:
     value: list[Buffer] = [INT16.pack(FLEXIBLE_VALUE_VERSION)]
     write = value.append
     _write_fixed(write, transaction)
@@ -251,17 +251,17 @@ def _read_boot(value: Buffer, position: int) -> tuple[LeaderBoot, int]:
     return LeaderBoot(node_id, boot_id), position
 
 
-def _writer_value(writer: BatchWriter) -> bytes:
+def _writer_value(writer: Borrower) -> bytes:
     value: list[Buffer] = []
     write_compact_string(value.append, writer.run)
     return b"".join((*value, INT64.pack(writer.batch_id), INT64.pack(writer.task_attempt_id)))
 
 
-def _read_writer(value: bytes, position: int) -> BatchWriter:
+def _read_writer(value: bytes, position: int) -> Borrower:
     run, position = read_compact_string(value, position)
     batch_id, position = read_number(value, position, INT64)
     task_attempt_id, position = read_number(value, position, INT64)
-    return BatchWriter(run, batch_id, task_attempt_id)
+    return Borrower(run, batch_id, task_attempt_id)
 
 
 def _write_flexible_topic(write: Write, topic: tuple[str, tuple[int, ...]]) -> None:
@@ -270,7 +270,7 @@ def _write_flexible_topic(write: Write, topic: tuple[str, tuple[int, ...]]) -> N
     write(b"\0")
 
 
-def _read_value(value: bytes) -> Transaction:
+def _read_value(value: bytes) -> TransactionMetadata:
     version, position = read_number(value, 0, INT16)
     if version not in (PLAIN_VALUE_VERSION, FLEXIBLE_VALUE_VERSION):
         raise RecordRefused(f"a transaction record has the unknown version {version}")
@@ -287,7 +287,7 @@ def _read_value(value: bytes) -> Transaction:
         topics, position = read_compact_nullable_array(value, position, _TOPIC_BYTES_MIN, _read_flexible_topic)
     updated_at_ms, position = read_number(value, position, INT64)
     started_at_ms, position = read_number(value, position, INT64)
-    transaction = Transaction(
+    transaction = TransactionMetadata(
         producer_id, producer_epoch, state, timeout_ms, _flat(topics or ()), started_at_ms, updated_at_ms
     )
     return transaction if version == PLAIN_VALUE_VERSION else _with_tags(transaction, value, position)
@@ -309,7 +309,7 @@ def _read_flexible_topic(value: Buffer, position: int) -> tuple[tuple[str, tuple
     return (topic, partitions), skip_tags(value, position)
 
 
-def _with_tags(transaction: Transaction, value: bytes, position: int) -> Transaction:
+def _with_tags(transaction: TransactionMetadata, value: bytes, position: int) -> TransactionMetadata:
     count, position = read_tag_count(value, position)
     for _ in range(count):
         tag, start, position = read_tag(value, position)

@@ -9,7 +9,7 @@ from headrace.core.coordination.machine import Decision, DecisionBuilder, Now
 from headrace.core.coordination.uptime import Uptime
 from headrace.core.transactions.owner_records import Owner, OwnerRecord
 from headrace.core.transactions.pools import Pools
-from headrace.core.transactions.records import CoordinatorRecord, Transaction, TransactionRecord, UptimeRecord
+from headrace.core.transactions.records import CoordinatorRecord, TransactionMetadata, TransactionRecord, UptimeRecord
 from headrace.core.transactions.states import TransactionState
 
 TransactionDecision = Decision[CoordinatorRecord]
@@ -21,7 +21,7 @@ _ONGOING = TransactionState.ONGOING
 class TransactionTables:
     def __init__(self, metadata_offset: Callable[[], int]) -> None:
         self._metadata_offset = metadata_offset
-        self.transactions: dict[str, Transaction] = {}
+        self.transactions: dict[str, TransactionMetadata] = {}
         self.owners: dict[str, Owner] = {}
         self.pools = Pools()
         """The transactional ids of each owner; they follow from the transactions."""
@@ -55,7 +55,9 @@ class TransactionTables:
             self.transactions[transactional_id] = after
             self.uptime.replayed(after.updated_uptime_ms)
 
-    def write(self, out: TransactionDecisionBuilder, transactional_id: str, transaction: Transaction, now: Now) -> None:
+    def write(
+        self, out: TransactionDecisionBuilder, transactional_id: str, transaction: TransactionMetadata, now: Now
+    ) -> None:
         """Write the transaction's record with the current uptime and metadata offset."""
         uptime_ms = self.uptime.at(now)
         before = self.transactions.get(transactional_id)

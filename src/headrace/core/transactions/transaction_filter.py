@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from string import punctuation
 
 from headrace.core.groups.topic_patterns import NamePattern
-from headrace.core.transactions.commands import ListedTransaction
+from headrace.core.transactions.commands import TransactionListing
 from headrace.core.transactions.states import TransactionState
 
 
@@ -24,7 +24,7 @@ class TransactionFilter:
         self._duration_ms = duration_ms
         self._pattern = None if pattern is None else NamePattern(pattern, more_letters=punctuation + " ")
 
-    def of(self, listed: Iterable[ListedTransaction], now_ms: int) -> list[ListedTransaction]:
+    def of(self, listed: Iterable[TransactionListing], now_ms: int) -> list[TransactionListing]:
         """Return the transactions that match."""
         found = [each for each in listed if self._matches(each, now_ms)]
         if self._pattern is None:
@@ -32,7 +32,7 @@ class TransactionFilter:
         matching = set(self._pattern.matching(each.transactional_id for each in found))
         return [each for each in found if each.transactional_id in matching]
 
-    def _matches(self, listed: ListedTransaction, now_ms: int) -> bool:
+    def _matches(self, listed: TransactionListing, now_ms: int) -> bool:
         if self._states is not None and listed.state not in self._states:
             return False
         if self._producer_ids is not None and listed.producer_id not in self._producer_ids:

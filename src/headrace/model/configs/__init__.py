@@ -16,19 +16,19 @@ from headrace.model.configs.definition import (
 )
 from headrace.model.configs.listeners import Listener
 from headrace.model.configs.topic import TOPIC_CONFIGS
-from headrace.model.configs.values import BrokerConfig, ConfigEntry, ConfigSource, Synonym, TopicConfig
+from headrace.model.configs.values import BrokerConfig, ConfigLayer, LayeredConfig, Synonym, TopicConfig
 
 __all__ = [
     "BROKER_CONFIGS",
     "TOPIC_CONFIGS",
     "BrokerConfig",
-    "ConfigEntry",
     "ConfigError",
     "ConfigKey",
-    "ConfigSource",
+    "ConfigLayer",
     "ConfigTable",
     "ConfigType",
     "ConfigValue",
+    "LayeredConfig",
     "Listener",
     "Scope",
     "Synonym",

@@ -20,7 +20,7 @@ from headrace.model.configs.topic import TOPIC_CONFIGS
 NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 
 
-class ConfigSource(IntEnum):
+class ConfigLayer(IntEnum):
     """Source of a value, with the numbers of a DescribeConfigs response."""
 
     TOPIC = 1
@@ -35,15 +35,15 @@ class Synonym(NamedTuple):
 
     name: str
     value: str | None
-    source: ConfigSource
+    source: ConfigLayer
 
 
-class ConfigEntry(NamedTuple):
+class LayeredConfig(NamedTuple):
     """A config as in a DescribeConfigs response. A sensitive value is None."""
 
     key: ConfigKey
     value: str | None
-    source: ConfigSource
+    source: ConfigLayer
     read_only: bool
     synonyms: tuple[Synonym, ...]
 
@@ -71,25 +71,25 @@ class BrokerLayers:
         """Return every layer that sets one of `names`, highest precedence first."""
         found: list[Synonym] = []
         for source, texts in (
-            (ConfigSource.DYNAMIC_BROKER, self.dynamic_broker),
-            (ConfigSource.DYNAMIC_DEFAULT_BROKER, self.dynamic_default),
-            (ConfigSource.STATIC_BROKER, self.static),
+            (ConfigLayer.DYNAMIC_BROKER, self.dynamic_broker),
+            (ConfigLayer.DYNAMIC_DEFAULT_BROKER, self.dynamic_default),
+            (ConfigLayer.STATIC_BROKER, self.static),
         ):
             found.extend(_synonym(name, texts[name], source) for name in names if name in texts)
         for name in names:
             default = render_value(BROKER_CONFIGS.lookup(name).default)
             if default is not None:
-                found.append(_synonym(name, default, ConfigSource.DEFAULT))
+                found.append(_synonym(name, default, ConfigLayer.DEFAULT))
         return tuple(found)
 
-    def describe(self) -> list[ConfigEntry]:
+    def describe(self) -> list[LayeredConfig]:
         """Return every broker config with its effective value."""
-        entries: list[ConfigEntry] = []
+        entries: list[LayeredConfig] = []
         for key in BROKER_CONFIGS:
             synonyms = self.synonyms(key.name)
-            source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+            source = synonyms[0].source if synonyms else ConfigLayer.DEFAULT
             value = None if key.sensitive else render_value(self.value(key.name))
-            entries.append(ConfigEntry(key, value, source, key.scope is Scope.READ_ONLY, synonyms))
+            entries.append(LayeredConfig(key, value, source, key.scope is Scope.READ_ONLY, synonyms))
         return entries
 
     def topic_value(self, key: ConfigKey, overrides: Mapping[str, str], *, replicas: int = 1) -> ConfigValue:
@@ -112,24 +112,24 @@ class BrokerLayers:
         layers = (self.dynamic_broker, self.dynamic_default, self.static)
         return not any(counterpart.name in texts for counterpart in key.counterparts for texts in layers)
 
-    def describe_topic(self, overrides: Mapping[str, str], *, replicas: int = 1) -> list[ConfigEntry]:
+    def describe_topic(self, overrides: Mapping[str, str], *, replicas: int = 1) -> list[LayeredConfig]:
         """Return every topic config with its effective value for a topic that sets `overrides`."""
-        entries: list[ConfigEntry] = []
+        entries: list[LayeredConfig] = []
         for key in TOPIC_CONFIGS:
             synonyms = self.synonyms(*(counterpart.name for counterpart in key.counterparts))
             if not synonyms and key.default is not None:
-                synonyms = (_synonym(key.name, render_value(key.default), ConfigSource.DEFAULT),)
+                synonyms = (_synonym(key.name, render_value(key.default), ConfigLayer.DEFAULT),)
             if self._takes_replicated_default(key, replicas):
-                synonyms = (_synonym(key.name, render_value(key.replicated_default), ConfigSource.DEFAULT),)
+                synonyms = (_synonym(key.name, render_value(key.replicated_default), ConfigLayer.DEFAULT),)
             if key.name in overrides:
-                synonyms = (_synonym(key.name, overrides[key.name], ConfigSource.TOPIC), *synonyms)
+                synonyms = (_synonym(key.name, overrides[key.name], ConfigLayer.TOPIC), *synonyms)
             value = None if key.sensitive else render_value(self.topic_value(key, overrides, replicas=replicas))
-            source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
-            entries.append(ConfigEntry(key, value, source, False, synonyms))
+            source = synonyms[0].source if synonyms else ConfigLayer.DEFAULT
+            entries.append(LayeredConfig(key, value, source, False, synonyms))
         return entries
 
 
-def _synonym(name: str, text: str | None, source: ConfigSource) -> Synonym:
+def _synonym(name: str, text: str | None, source: ConfigLayer) -> Synonym:
     key = BROKER_CONFIGS.get(name) or TOPIC_CONFIGS.lookup(name)
     return Synonym(name, None if key.sensitive else text, source)
 

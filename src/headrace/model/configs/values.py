@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from headrace.model.configs.broker import BROKER_CONFIGS
 from headrace.model.configs.cluster import ClusterConfig, check_cluster, cluster_listener, other_nodes
 from headrace.model.configs.definition import ConfigError, ConfigValue, Scope
-from headrace.model.configs.layers import NO_TEXTS, BrokerLayers, ConfigEntry, ConfigSource, Synonym
+from headrace.model.configs.layers import NO_TEXTS, BrokerLayers, ConfigLayer, LayeredConfig, Synonym
 from headrace.model.configs.listeners import (
     SECURITY_PROTOCOLS_SERVED,
     Listener,
@@ -19,9 +19,9 @@ from headrace.model.configs.topic import MINUTE_MS, TOPIC_CONFIGS
 __all__ = [
     "BrokerConfig",
     "CleanerConfig",
-    "ConfigEntry",
-    "ConfigSource",
+    "ConfigLayer",
     "GroupConfig",
+    "LayeredConfig",
     "Synonym",
     "TopicConfig",
     "check_broker_change",
@@ -182,11 +182,11 @@ class BrokerConfig:
             BrokerLayers(static=self.layers.static, dynamic_default=dict(cluster), dynamic_broker=dict(broker))
         )
 
-    def describe(self) -> list[ConfigEntry]:
+    def describe(self) -> list[LayeredConfig]:
         """Return every broker config, for DescribeConfigs."""
         return self.layers.describe()
 
-    def describe_topic(self, overrides: Mapping[str, str], *, replicas: int = 1) -> list[ConfigEntry]:
+    def describe_topic(self, overrides: Mapping[str, str], *, replicas: int = 1) -> list[LayeredConfig]:
         """Return every config of a topic that sets `overrides`, for DescribeConfigs."""
         return self.layers.describe_topic(overrides, replicas=replicas)
 

@@ -5,7 +5,7 @@ import os
 import socket
 import threading
 
-from headrace.ports.network import READABLE, Listener, Token, Transport
+from headrace.ports.network import READABLE, ListeningSocket, Token, Transport
 from headrace.ports.real.transport import HAS_SENDFILE, TcpTransport
 from headrace.ports.real.waiters import Waiter, best_waiter
 
@@ -150,7 +150,7 @@ class RealNetwork:
         self._woken = False
         """A wake since the last wait: the next one must not wait."""
 
-    def listen(self, host: str, port: int) -> list[Listener]:
+    def listen(self, host: str, port: int) -> list[ListeningSocket]:
         addresses = _addresses(host, passive=True)
         for attempt in range(SHARED_PORT_ATTEMPTS_MAX):
             try:

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from headrace.core.controller.commands import NewTopic, TopicResult
+from headrace.core.controller.commands import CreatableTopic, TopicResult
 from headrace.core.controller.controller import Controller
 from headrace.core.controller.records import Record
 from headrace.core.controller.sessions import BrokerSession
@@ -65,7 +65,7 @@ class MemberGroup:
 
     def _create_topic(self, member: SimulatedMember) -> None:
         self._topics += 1
-        new = NewTopic(
+        new = CreatableTopic(
             name=f"topic-{self._topics}",
             partition_count=1 + self._entropy.below(PARTITIONS_MAX),
             replication_factor=1,

@@ -4,7 +4,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from headrace.core.controller.commands import BrokerHeartbeat, BrokerRegistration, BrokerState, Decision, NewBroker
+from headrace.core.controller.commands import (
+    BrokerHeartbeat,
+    BrokerRegistration,
+    BrokerState,
+    ControllerDecision,
+    NewBroker,
+)
 from headrace.core.controller.controller import Controller
 from headrace.core.controller.features import SUPPORTED_FEATURES
 from headrace.core.controller.image import MetadataImage
@@ -304,12 +310,12 @@ class SimulatedMember:
             self.sessions.open(session, self.replica.local_ms())
             self.beats[session] = self.replica.local_ms()
 
-    def propose(self, decide: Callable[[Controller], Decision[Any]], reply: Reply) -> None:
+    def propose(self, decide: Callable[[Controller], ControllerDecision[Any]], reply: Reply) -> None:
         """Let a client change the metadata, if this is the active controller."""
         if self.controller is not None:
             self._propose(decide(self.controller), reply)
 
-    def _propose(self, decision: Decision[Any], reply: Reply) -> None:
+    def _propose(self, decision: ControllerDecision[Any], reply: Reply) -> None:
         """Append the records and apply them at once; the response waits until all that it saw is committed."""
         controller = self.controller
         assert controller is not None

@@ -6,7 +6,7 @@ from typing import TypeVar
 from headrace.broker.api.context import RequestContext
 from headrace.core.controller.image import ConfigResource
 from headrace.core.controller.records import ResourceKind
-from headrace.model.access import CLUSTER_NAME, Operation, ResourceType
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.addresses import is_loopback
 from headrace.model.errors import ErrorCode
 
@@ -34,7 +34,7 @@ Item = TypeVar("Item")
 
 
 def authorized_operations(
-    ctx: RequestContext, operations: tuple[Operation, ...], resource_type: ResourceType, name: str
+    ctx: RequestContext, operations: tuple[Operation, ...], resource_type: AclResourceType, name: str
 ) -> int:
     """Return the bit field of those of `operations` that the client may perform."""
     return sum(1 << operation for operation in operations if ctx.authorized(operation, resource_type, name))
@@ -53,15 +53,15 @@ def config_access_error(ctx: RequestContext, operation: Operation, resource: Con
     """Return NONE when allowed; configs of anything but topics belong to the cluster."""
     kind, name = resource
     if kind == ResourceKind.TOPIC:
-        allowed = ctx.authorized(operation, ResourceType.TOPIC, name)
+        allowed = ctx.authorized(operation, AclResourceType.TOPIC, name)
         return ErrorCode.NONE if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    allowed = ctx.authorized(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+    allowed = ctx.authorized(operation, AclResourceType.CLUSTER, CLUSTER_NAME)
     return ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def cluster_refusal(ctx: RequestContext, what: str) -> str | None:
     """Return the reason to refuse a change of the whole cluster; None if the client may make it."""
-    if not ctx.authorized(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
+    if not ctx.authorized(Operation.ALTER, AclResourceType.CLUSTER, CLUSTER_NAME):
         return f"{what} only by a client that may alter the cluster"
     return stranger_refusal(ctx, what)
 

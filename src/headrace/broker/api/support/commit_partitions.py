@@ -6,7 +6,7 @@ from typing import Protocol
 from headrace.broker.api.context import RequestContext
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.groups.commands import OffsetToCommit
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 
 
@@ -55,7 +55,7 @@ class CommitPartitions:
     def _partition_count(self, name: str | None) -> int | ErrorCode:
         if name is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
-        if not self._ctx.authorized(Operation.READ, ResourceType.TOPIC, name):
+        if not self._ctx.authorized(Operation.READ, AclResourceType.TOPIC, name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         found = self._ctx.image.topics.get(name)
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if found is None else len(found.partitions)

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicId
 
@@ -123,7 +123,7 @@ def known(outcome: Any) -> Proposal[Any]:
 
 def group_error(ctx: RequestContext, operation: Operation, group_id: str) -> ErrorCode:
     """Check the authorization for a group and its id; NONE if the request may proceed."""
-    if not ctx.authorized(operation, ResourceType.GROUP, group_id):
+    if not ctx.authorized(operation, AclResourceType.GROUP, group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     return ErrorCode.NONE if group_id else ErrorCode.INVALID_GROUP_ID
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.cluster.proposal import ProposalFailed
-from headrace.model.access import Operation, ResourceType
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 
 PLAIN_VERSION = 0
@@ -14,7 +14,7 @@ BUMPING_VERSION = 2
 
 def id_error(ctx: RequestContext, transactional_id: str) -> ErrorCode:
     """Return NONE when the producer may use the transactional id."""
-    if not ctx.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+    if not ctx.authorized(Operation.WRITE, AclResourceType.TRANSACTIONAL_ID, transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return ErrorCode.NONE if transactional_id else ErrorCode.INVALID_REQUEST
 

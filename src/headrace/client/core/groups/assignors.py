@@ -6,7 +6,7 @@ Range and sticky are the functions by which the broker assigns KIP-848 groups, w
 from collections.abc import Callable, Mapping
 from itertools import cycle
 
-from headrace.client.core.groups.consumer_protocol import ConsumerSubscription
+from headrace.client.core.groups.consumer_protocol import ConsumerProtocolSubscription
 from headrace.core.groups.assignors import AssignableMember, AssignedTopic, assign_range, assign_uniform
 from headrace.core.groups.consumer_records import Partitions
 from headrace.model.ids import TopicPartition
@@ -16,12 +16,12 @@ Counts = Mapping[str, int]
 """The number of partitions of each topic that exists."""
 
 
-def assign_by_range(members: Mapping[str, ConsumerSubscription], counts: Counts) -> Assignment:
+def assign_by_range(members: Mapping[str, ConsumerProtocolSubscription], counts: Counts) -> Assignment:
     """Assign consecutive partitions of each topic to every member that subscribes to it."""
     return _named(assign_range({name: _member(each, counts, ()) for name, each in members.items()}))
 
 
-def assign_round_robin(members: Mapping[str, ConsumerSubscription], counts: Counts) -> Assignment:
+def assign_round_robin(members: Mapping[str, ConsumerProtocolSubscription], counts: Counts) -> Assignment:
     """Assign all partitions in order, each to the next member in order that subscribes to its topic."""
     found: dict[str, list[TopicPartition]] = {name: [] for name in members}
     turn = cycle(sorted(members))
@@ -33,7 +33,7 @@ def assign_round_robin(members: Mapping[str, ConsumerSubscription], counts: Coun
     return {name: tuple(partitions) for name, partitions in found.items()}
 
 
-def assign_cooperatively(members: Mapping[str, ConsumerSubscription], counts: Counts) -> Assignment:
+def assign_cooperatively(members: Mapping[str, ConsumerProtocolSubscription], counts: Counts) -> Assignment:
     """Assign even shares that move few partitions; a partition that moves is assigned only after its owner has revoked
     it.
 
@@ -51,7 +51,7 @@ def assign_cooperatively(members: Mapping[str, ConsumerSubscription], counts: Co
     }
 
 
-def _owners(members: Mapping[str, ConsumerSubscription]) -> dict[str, tuple[TopicPartition, ...]]:
+def _owners(members: Mapping[str, ConsumerProtocolSubscription]) -> dict[str, tuple[TopicPartition, ...]]:
     """Return the owner of each partition; of two that claim the same one, the newer generation is right."""
     holders: dict[TopicPartition, str] = {}
     for name in sorted(members):
@@ -67,7 +67,9 @@ def _owners(members: Mapping[str, ConsumerSubscription]) -> dict[str, tuple[Topi
     return {name: tuple(sorted(partitions)) for name, partitions in owned.items()}
 
 
-def _member(subscription: ConsumerSubscription, counts: Counts, owned: tuple[TopicPartition, ...]) -> AssignableMember:
+def _member(
+    subscription: ConsumerProtocolSubscription, counts: Counts, owned: tuple[TopicPartition, ...]
+) -> AssignableMember:
     topics = tuple(
         AssignedTopic(topic.encode(), counts[topic]) for topic in sorted(set(subscription.topics)) if topic in counts
     )
@@ -81,7 +83,7 @@ def _named(assigned: Mapping[str, Partitions]) -> Assignment:
     }
 
 
-ASSIGNORS: Mapping[str, Callable[[Mapping[str, ConsumerSubscription], Counts], Assignment]] = {
+ASSIGNORS: Mapping[str, Callable[[Mapping[str, ConsumerProtocolSubscription], Counts], Assignment]] = {
     "range": assign_by_range,
     "roundrobin": assign_round_robin,
     "cooperative-sticky": assign_cooperatively,

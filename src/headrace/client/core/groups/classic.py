@@ -13,7 +13,7 @@ from headrace.client.core.calls import Call, PendingCall
 from headrace.client.core.cluster import Cluster
 from headrace.client.core.groups.assignors import ASSIGNORS, COOPERATIVE
 from headrace.client.core.groups.consumer_protocol import (
-    ConsumerSubscription,
+    ConsumerProtocolSubscription,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -64,7 +64,7 @@ class ClassicMembership:
         self._attempt = 0
         """Grows with each join, so that late responses to an earlier one are recognised."""
         self._joins_again = False
-        self._members: dict[str, ConsumerSubscription] = {}
+        self._members: dict[str, ConsumerProtocolSubscription] = {}
         """Subscriptions of the group, while this member assigns for it."""
         self._assigned_counts: dict[str, int] = {}
         """Partition counts of the leader's last assignment: the leader rebalances when topics grow or appear."""
@@ -161,7 +161,9 @@ class ClassicMembership:
     def _join(self, node: int) -> PendingCall:
         settings = self._settings
         owned = tuple(sorted(self.changes.owned))
-        subscription = encode_subscription(ConsumerSubscription(self._topics, owned, self._generation, settings.rack))
+        subscription = encode_subscription(
+            ConsumerProtocolSubscription(self._topics, owned, self._generation, settings.rack)
+        )
         request = join_group.JoinGroupRequest(
             group_id=settings.group_id,
             session_timeout_ms=settings.session_timeout_ms,

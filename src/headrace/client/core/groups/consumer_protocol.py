@@ -29,14 +29,14 @@ _OWNED_BYTES_MIN = 6
 _NO_USER_BYTES = b"\xff\xff\xff\xff"
 
 
-class ConsumerSubscription(NamedTuple):
+class ConsumerProtocolSubscription(NamedTuple):
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()
     generation: int = NO_GENERATION
     rack: str | None = None
 
 
-def encode_subscription(subscription: ConsumerSubscription) -> bytes:
+def encode_subscription(subscription: ConsumerProtocolSubscription) -> bytes:
     parts: list[Buffer] = []
     write = parts.append
     write(INT16.pack(_RACK_FROM if subscription.rack is not None else _GENERATION_FROM))
@@ -51,7 +51,7 @@ def encode_subscription(subscription: ConsumerSubscription) -> bytes:
     return b"".join(parts)
 
 
-def decode_subscription(encoded: bytes) -> ConsumerSubscription:
+def decode_subscription(encoded: bytes) -> ConsumerProtocolSubscription:
     """Decode a subscription; an undecodable one counts as empty: its sender gets no partitions, and the others get
     theirs.
     """
@@ -69,8 +69,8 @@ def decode_subscription(encoded: bytes) -> ConsumerSubscription:
         if version >= _RACK_FROM:
             rack, position = read_nullable_string(encoded, position)
     except (ProtocolError, *MALFORMED):
-        return ConsumerSubscription(())
-    return ConsumerSubscription(topics, owned, generation, rack)
+        return ConsumerProtocolSubscription(())
+    return ConsumerProtocolSubscription(topics, owned, generation, rack)
 
 
 def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
