@@ -17,7 +17,7 @@ from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.figures import FIGURES, Round
 from headrace.cli.main import cli
 from headrace.testing import EmbeddedBroker
-from tools.bench import comparison, idle, targets
+from tools.bench import cluster, comparison, idle, targets
 from tools.bench.__main__ import PROGRAM
 from tools.bench.__main__ import bench as tools_bench
 from tools.bench.idle import connections_round
@@ -276,3 +276,20 @@ def test_shards_are_measured_against_one_shard(tmp_path: Path) -> None:
     assert all("cpu_us_per_request" in one["median"] for one in found)
     refused = invoke("shards", "--bootstrap", "127.0.0.1:1", exit_code=2)
     assert "brokers that the benchmark starts: leave out --bootstrap" in refused.output
+
+
+def test_figures_of_clusters(tmp_path: Path, quick_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny = replace(cluster.QUICK, metadata_topics=2, topics=100)
+    monkeypatch.setattr(cluster, "QUICK", tiny)
+    page = tmp_path / "performance.md"
+    result = invoke(
+        *("cluster", "--quick", "--before", "HEAD", "--folder", str(quick_folder), "--write", str(page), "--json")
+    )
+    printed = json.loads(result.stdout)
+    assert printed["failures"] == {}
+    assert {row["verdict"] for row in printed["verdicts"]} <= {"reached", "MISSED"}
+    targets = {(row["load"], row["figure"]): row["target"] for row in printed["verdicts"]}
+    assert targets["start of 3 brokers", "seconds"] == "<= 2.000"
+    assert targets["32 x 1, 100 B", "CPU us/request"] == "<= 1.05 x earlier commit"
+    assert "32 x 1, 100 B: 2 shards" in page.read_text()
+    assert all(one["median"].values() for one in printed["measurements"])

@@ -4,6 +4,8 @@ import pytest
 
 from headrace.bench.brokers import HEADRACE, PURE_PYTHON
 from headrace.bench.figures import FIGURES, Measurement
+from tools.bench import cluster
+from tools.bench.commands import cluster as cluster_command
 from tools.bench.commands.compare import PART_NAMES
 from tools.bench.comparison import PARTS
 from tools.bench.floor import BARE
@@ -66,3 +68,18 @@ def test_every_target_names_figures_and_subjects_that_exist() -> None:
 
 def test_the_command_offers_every_part() -> None:
     assert PART_NAMES == PARTS
+    assert tuple(cluster.PARTS) == cluster_command.PART_NAMES
+
+
+def test_targets_of_clusters_name_figures_and_parts_that_exist() -> None:
+    for target in cluster.cluster_targets():
+        assert target.figure in FIGURES
+        assert target.against in ("", "1 shard", cluster.BEFORE)
+
+
+@pytest.mark.parametrize(("cores", "times"), [(2, 1.25), (3, 1.25), (4, 1.6), (16, 1.6)])
+def test_shards_must_gain_more_where_load_generators_have_cores_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, cores: int, times: float
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    assert {each.bound for each in cluster.cluster_targets() if each.against == "1 shard"} == {times}

@@ -6,6 +6,7 @@ from headrace.cli.bench.loads import consume, latency, produce
 from headrace.cli.bench.shards import shards
 from headrace.cli.group import RootGroup
 from headrace.cli.termination import end_in_order
+from tools.bench.commands.cluster import cluster
 from tools.bench.commands.compaction import compaction
 from tools.bench.commands.compare import compare
 from tools.bench.commands.groups import groups
@@ -35,7 +36,7 @@ for _command in (
     *(connections, partitions, start, recovery, compaction),
 ):
     bench.add_command(with_kafka_option(_command))
-for _command in (shards, compare, spark, pipeline):
+for _command in (shards, cluster, compare, spark, pipeline):
     bench.add_command(_command)
 
 if __name__ == "__main__":

@@ -59,6 +59,15 @@ PIPELINE = Section(
     "second half of the stream; the lag is the age of the oldest order that is not read when a batch ends.",
     shows_all=True,
 )
+CLUSTER = Section(
+    command="python -m tools.bench cluster",
+    picture=Path("images") / "performance-cluster.svg",
+    rounds=Path("performance") / "cluster.json",
+    about="Medians of rounds; the subjects of a load take turns. CPU is user and system time of all processes of a "
+    "broker. A start is the time of `headrace up`, which ends when all brokers are registered and three of them vote; "
+    "the memory is that of the largest broker. The load generators share the cores with the brokers.",
+    shows_all=True,
+)
 
 
 def write_page(
