@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headrace.cli.main import cli
-from headrace.testing import EmbeddedBroker
+from headrace.testing import EmbeddedBroker, EmbeddedCluster
 
 Headrace = Callable[..., Result]
 
@@ -22,7 +22,7 @@ def headrace(broker: EmbeddedBroker) -> Headrace:
     return caller(broker)
 
 
-def caller(broker: EmbeddedBroker) -> Headrace:
+def caller(broker: EmbeddedBroker | EmbeddedCluster) -> Headrace:
     """Calls a command against the broker: `headrace("topics", "list")`."""
 
     def call(*arguments: str, input: str | bytes | None = None, exit_code: int = 0) -> Result:

@@ -1,9 +1,11 @@
-"""`headrace cluster`: the health of a cluster, its brokers and its metadata quorum."""
+"""`headrace cluster status|brokers|quorum|invite`: the health and the members of a cluster."""
 
 from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli.cluster_features import features
+from headrace.cli.cluster_members import unregister, voters
 from headrace.cli.console import clean, print_json, print_table
 from headrace.cli.failures import EXIT_FAILED
 from headrace.cli.group import CommandGroup
@@ -18,7 +20,11 @@ _HEALTH_COLOURS = {"green": "green", "yellow": "yellow", "red": "red"}
 
 @click.group("cluster", cls=CommandGroup)
 def command() -> None:
-    """Show the health, the brokers and the metadata quorum of a cluster."""
+    """Show the health and the members of a cluster, and change its members and features."""
+
+
+for _subcommand in (unregister, voters, features):
+    command.add_command(_subcommand)
 
 
 @command.command("status")

@@ -28,7 +28,7 @@ COMMANDS = {
     "transactions": _Lazy("transactions", "List, describe and abort transactions, including hanging ones."),
     "top": _Lazy("top", "Show live rates of topics, lag of groups and the load of a broker."),
     "configs": _Lazy("configs", "List, describe and alter configs."),
-    "cluster": _Lazy("cluster", "Show the health, the brokers and the metadata quorum of a cluster."),
+    "cluster": _Lazy("cluster", "Show the health and the members of a cluster, and change its members and features."),
     "manager": _Lazy("manager", "Serve the HTTP API of a cluster: topics, records, groups."),
     "compact": _Lazy("compact", "Start a compaction of a topic."),
     "spark": _Lazy("spark", "Run a local Spark cluster, and submit scripts to it."),

@@ -117,6 +117,25 @@ def complete_transactional_ids(ctx: click.Context, parameter: click.Parameter, i
     return _begun(ctx, incomplete, lambda admin: (one.transactional_id for one in admin.transactions()))
 
 
+def complete_fenced_brokers(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    def fenced(admin: "Admin") -> Iterable[str]:
+        return (str(one.node_id) for one in admin.cluster(include_fenced=True).brokers if one.is_fenced)
+
+    return _begun(ctx, incomplete, fenced)
+
+
+def complete_voters(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return _begun(ctx, incomplete, lambda admin: (str(one.node_id) for one in admin.quorum().voters))
+
+
+def complete_observers(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return _begun(ctx, incomplete, lambda admin: (str(one.node_id) for one in admin.quorum().observers))
+
+
+def complete_features(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return _begun(ctx, incomplete, lambda admin: (f"{one.name}=" for one in admin.features()))
+
+
 def _begun(ctx: click.Context, incomplete: str, question: "Callable[[Admin], Iterable[str]]") -> list[str]:
     """Return the sorted names that start with `incomplete`; none if the broker does not answer in time."""
     from headrace.client import Admin

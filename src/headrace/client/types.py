@@ -118,6 +118,17 @@ class QuorumDescription:
     observers: tuple[QuorumReplica, ...]
 
 
+class FeatureDescription(NamedTuple):
+    """A feature of the cluster (KIP-584)."""
+
+    name: str
+    level: int
+    """The finalized level; 0 if the cluster does not use the feature."""
+    level_min: int
+    """The lowest level that the broker which was asked supports."""
+    level_max: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDescription:
     partition: int

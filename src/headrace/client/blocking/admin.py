@@ -15,6 +15,7 @@ from headrace.client.types import (
     ConfigEntry,
     ConfigResource,
     DeletedRecords,
+    FeatureDescription,
     GroupDescription,
     GroupOffset,
     HangingTransaction,
@@ -61,6 +62,10 @@ class Admin(BlockingClient):
     def unregister_broker(self, node_id: int) -> None:
         """Remove a broker that is gone for good; one that runs would register again and is refused."""
         self._session.run(brokers.unregister_broker(node_id), self._timeout_ms)
+
+    def features(self) -> tuple[FeatureDescription, ...]:
+        """Describe the finalized levels of all features, and the levels that one of the brokers supports."""
+        return self._session.run(brokers.features(), self._timeout_ms)
 
     def update_features(
         self, levels: Mapping[str, int], *, allow_downgrade: bool = False, validate_only: bool = False

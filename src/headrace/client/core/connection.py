@@ -26,6 +26,9 @@ RESPONSE_BYTES_MAX = 256 * 1024 * 1024
 
 REQUESTS_IN_FLIGHT_MAX = 1000
 
+VERSIONS_REQUEST = api_versions.ApiVersionsRequest(client_software_name="headrace", client_software_version=__version__)
+"""Asks a broker for its API versions and features; the first request of every connection."""
+
 _SIZE = Struct(">i")
 _ERROR_CODE = Struct(">h")
 _FRAMED_FROM_VERSION = 1
@@ -82,8 +85,7 @@ class BrokerConnection:
 
     def first_request(self, version: int = api_versions.MAX_VERSION) -> bytes:
         """Return the bytes of the first request, ApiVersions."""
-        request = api_versions.ApiVersionsRequest(client_software_name="headrace", client_software_version=__version__)
-        return self._frame(Call(api_versions, request), version)
+        return self._frame(Call(api_versions, VERSIONS_REQUEST), version)
 
     def send(self, call: Call) -> bytes:
         """Return the bytes of the request, in the highest version that both sides support."""

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping
 
 from headrace.client.core.calls import Call, Operation, ask
 from headrace.client.core.cluster import Cluster, fetch_metadata
+from headrace.client.core.connection import VERSIONS_REQUEST
 from headrace.client.errors import BadResponse, BrokerError, ClientError
 from headrace.client.types import (
     Broker,
     ClusterDescription,
     ClusterInvitation,
+    FeatureDescription,
     LogDirDescription,
     QuorumDescription,
     QuorumReplica,
@@ -16,6 +18,7 @@ from headrace.client.types import (
 )
 from headrace.model.errors import error_code
 from headrace.wire.messages import add_raft_voter as add_raft_voter_api
+from headrace.wire.messages import api_versions as api_versions_api
 from headrace.wire.messages import create_invitation as create_invitation_api
 from headrace.wire.messages import describe_cluster as describe_cluster_api
 from headrace.wire.messages import describe_log_dirs as describe_log_dirs_api
@@ -27,6 +30,8 @@ from headrace.wire.messages import update_features as update_features_api
 METADATA_TOPIC = "__cluster_metadata"
 FENCED_BROKERS_VERSION = 2
 """The first version of DescribeCluster that can describe fenced brokers."""
+FEATURES_VERSION = 3
+"""The first version of ApiVersions that describes features."""
 UPGRADE_TYPES_VERSION = 1
 """The first version of UpdateFeatures that has upgrade types."""
 UPGRADE, SAFE_DOWNGRADE = 1, 2
@@ -108,6 +113,18 @@ def unregister_broker(node_id: int) -> Operation[None]:
     response = yield from ask(unregister_broker_api, request)
     if response.error_code:
         raise BrokerError(response.error_code, response.error_message or f"broker {node_id} could not be unregistered")
+
+
+def features() -> Operation[tuple[FeatureDescription, ...]]:
+    """Describe the finalized levels, and the levels that the broker at the bootstrap address supports."""
+    response = yield from ask(api_versions_api, VERSIONS_REQUEST, min_version=FEATURES_VERSION)
+    if response.error_code:
+        raise BrokerError(response.error_code, "the features could not be described")
+    levels = {each.name: each.max_version_level for each in response.finalized_features}
+    return tuple(
+        FeatureDescription(each.name, levels.get(each.name, 0), each.min_version, each.max_version)
+        for each in response.supported_features
+    )
 
 
 def update_features(
