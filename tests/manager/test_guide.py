@@ -27,7 +27,7 @@ def run(manager: ManagerProcess, command: list[str], text: str) -> str:
 
 
 def test_the_commands_with_curl_run(manager: ManagerProcess) -> None:
-    (commands,) = snippets("sh")
+    commands, keyed = snippets("sh")
     printed = run(manager, ["sh", "-ec"], commands.replace("\ncurl", "\necho; curl"))
     created, produced, read, cluster = printed.splitlines()
     assert '"name":"orders"' in created
@@ -35,6 +35,9 @@ def test_the_commands_with_curl_run(manager: ManagerProcess) -> None:
     assert '"amount": 120' in read
     assert '"amount": 7' not in read
     assert '"health":"green"' in cluster
+    first, again = (run(manager, ["sh", "-ec"], keyed) for _ in range(2))
+    assert first == again
+    assert '"offset":' in first
 
 
 def test_the_program_in_python_runs(manager: ManagerProcess) -> None:

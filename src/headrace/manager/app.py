@@ -15,6 +15,7 @@ from headrace.client.errors import ClientError
 from headrace.manager.api import brokers, cluster, configs, groups, health, records, topics, transactions, users
 from headrace.manager.cluster_calls import ClusterCalls
 from headrace.manager.gate import Application, Gate
+from headrace.manager.keyed_writes import KeyedWrites
 from headrace.manager.metrics import ManagerMetrics
 from headrace.manager.parts import ManagerParts
 from headrace.manager.problems import MEDIA_TYPE, ApiProblem, problem_of, unexpected
@@ -33,17 +34,17 @@ ROUTERS = (health, topics, records, configs, brokers, cluster, groups, transacti
 def create_app(settings: ManagerSettings) -> Application:
     """Return the application; it connects to the cluster when the first request needs it."""
     metrics = ManagerMetrics()
+    cluster_calls = ClusterCalls(settings.bootstrap)
+    writers, readers = Writers(settings.bootstrap, metrics), Readers(settings.bootstrap)
+    keyed = KeyedWrites(settings.bootstrap, cluster=cluster_calls, readers=readers, writers=writers)
     parts = ManagerParts(
-        settings=settings,
-        metrics=metrics,
-        cluster=ClusterCalls(settings.bootstrap),
-        writers=Writers(settings.bootstrap, metrics),
-        readers=Readers(settings.bootstrap),
+        settings=settings, metrics=metrics, cluster=cluster_calls, writers=writers, readers=readers, keyed=keyed
     )
 
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
         yield
+        await parts.keyed.close()
         await parts.writers.close()
         parts.cluster.close()
 

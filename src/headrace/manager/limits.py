@@ -33,6 +33,30 @@ RECORDS_PER_REQUEST_MAX = 10_000
 PRODUCE_TIMEOUT_MS = 30_000
 """Time in which produced records must be stored; the response then says which records were not."""
 
+IDEMPOTENCY_KEY_LENGTH_MAX = 255
+"""Characters of an Idempotency-Key."""
+
+IDEMPOTENCY_SECONDS = 3_600
+"""Time for which an Idempotency-Key is remembered."""
+
+IDEMPOTENCY_PARTITIONS = 4
+"""Partitions of `__headrace_idempotency` when a manager creates it, and so transactions at the same time."""
+
+IDEMPOTENCY_KEYS_MAX = 500_000
+"""Keys that one manager remembers; while there are more, requests with new keys are refused with 503."""
+
+IDEMPOTENT_REQUESTS_WAITING_MAX = 1_000
+"""Requests with keys that wait for a transaction, by partition of the topic; more are refused with 503."""
+
+IDEMPOTENT_REQUESTS_PER_COMMIT_MAX = 200
+"""Requests with keys that one transaction commits."""
+
+IDEMPOTENT_SECONDS_MAX = 30
+"""Time in which a request with a key must be committed; then it is answered with 503 and may be repeated."""
+
+IDEMPOTENT_TAKEOVER_WAIT_MS_MAX = 400
+"""The longest pause of a manager whose transaction another one has fenced; the pause is random."""
+
 READERS_MAX = 64
 """Requests that read records at the same time; others wait, at most READER_WAIT_SECONDS_MAX."""
 

@@ -10,6 +10,7 @@ from headrace.manager.metrics import ManagerMetrics
 from headrace.manager.settings import ManagerSettings
 
 if TYPE_CHECKING:
+    from headrace.manager.keyed_writes import KeyedWrites
     from headrace.manager.readers import Readers
     from headrace.manager.writers import Writers
 
@@ -21,6 +22,7 @@ class ManagerParts:
     cluster: ClusterCalls
     writers: "Writers"
     readers: "Readers"
+    keyed: "KeyedWrites"
 
 
 def parts_of(request: Request) -> ManagerParts:

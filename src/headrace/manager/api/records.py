@@ -1,11 +1,11 @@
 """Records of a topic: produce them, read them, delete the oldest."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from headrace.client import Admin
@@ -14,20 +14,23 @@ from headrace.client.types import LATEST as END
 from headrace.client.types import RecordMetadata
 from headrace.manager.api.topics import existing
 from headrace.manager.filters import FilterError, Predicate, parse_filter
-from headrace.manager.limits import READ_WAIT_MS_MAX, RECORDS_PER_REQUEST_MAX
+from headrace.manager.keyed_writes import digest
+from headrace.manager.limits import IDEMPOTENCY_KEY_LENGTH_MAX, READ_WAIT_MS_MAX, RECORDS_PER_REQUEST_MAX
 from headrace.manager.parts import ManagerParts, Parts, parts_of
 from headrace.manager.problems import ApiProblem, problem_of
 from headrace.manager.reads import EARLIEST, LATEST, ReadPlan, TopicRead
 from headrace.manager.record_bodies import BYTES, JSON, NDJSON, parse_records
 from headrace.manager.record_views import Shown, record_view
 from headrace.manager.responses import as_json, respond
-from headrace.manager.writers import Acks
+from headrace.manager.writers import Acks, WrittenRecord
 from headrace.model.errors import ErrorCode, error_name
 from headrace.model.ids import TopicPartition
 from headrace.operations.times import parse_time
 
 router = APIRouter(prefix="/v1/topics/{topic}/records", tags=["records"])
 
+ANONYMOUS = b""
+"""The user of every request while there are no users; keys belong to a user."""
 ACKS: dict[str, Acks] = {"all": "all", "1": 1, "0": 0}
 DELIVERIES: dict[str, Acks] = {"at-most-once": 0, "at-least-once": "all", "exactly-once": "all"}
 
@@ -99,6 +102,9 @@ async def produce(
     topic: str,
     acks: Annotated[Literal["all", "1", "0"] | None, Query(description="Acknowledgements, `all` by default.")] = None,
     delivery: Annotated[Literal["at-most-once", "at-least-once", "exactly-once"] | None, Query()] = None,
+    idempotency_key: Annotated[
+        str | None, Header(description="Identifies the request, so that a repeat stores nothing again.")
+    ] = None,
     key: Annotated[str | None, Query(description="Key of a record that is sent as raw bytes.")] = None,
     partition: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Partition of such a record.")] = None,
     timestamp: Annotated[int | None, Query(ge=0, le=2**63 - 1, description="Timestamp of such a record.")] = None,
@@ -109,9 +115,11 @@ async def produce(
     error of each.
     """
     parts = parts_of(request)
-    chosen = acknowledgements(acks, delivery, request.headers.get("idempotency-key"))
-    parameters = request.query_params
-    records = parse_records(request.headers.get("content-type", ""), await request.body(), parameters)
+    chosen = acknowledgements(acks, delivery, idempotency_key)
+    media_type, body = request.headers.get("content-type", ""), await request.body()
+    records = parse_records(media_type, body, request.query_params)
+    if idempotency_key is not None:
+        return await _produce_once(request, topic, records, idempotency_key, body)
     outcomes = await parts.writers.write(topic, records, acks=chosen)
     if any(isinstance(each, ClientError) for each in outcomes):
         raise _not_stored(topic, outcomes)
@@ -119,14 +127,32 @@ async def produce(
     return Response(as_json({"records": places}), 200, None, JSON)
 
 
+async def _produce_once(
+    request: Request, topic: str, records: Sequence[WrittenRecord], key: str, body: bytes
+) -> Response:
+    """Store the records unless a request with this key has done so, and return their positions in both cases."""
+    if not (key.isascii() and key.isprintable() and 0 < len(key) <= IDEMPOTENCY_KEY_LENGTH_MAX):
+        raise ApiProblem(400, f"Idempotency-Key must have 1 to {IDEMPOTENCY_KEY_LENGTH_MAX} printable ASCII characters")
+    parts, media_type = parts_of(request), request.headers.get("content-type", "")
+    outcome = await parts.keyed.write(
+        key=digest(ANONYMOUS, key.encode()),
+        request=digest(topic.encode(), media_type.encode(), str(request.query_params).encode(), body),
+        topic=topic,
+        records=records,
+    )
+    if not outcome.is_repeat:
+        parts.metrics.records_produced += len(records)
+    places = [{"partition": each[0], "offset": each[1], "timestamp": each[2]} for each in outcome.places]
+    headers = {"idempotency-replayed": "true"} if outcome.is_repeat else None
+    return Response(as_json({"records": places}), 200, headers, JSON)
+
+
 def acknowledgements(acks: str | None, delivery: str | None, idempotency_key: str | None) -> Acks:
     """Return the acknowledgements that the parameters ask for, unless they contradict each other."""
-    if idempotency_key is not None or delivery == "exactly-once":
-        if idempotency_key is None:
-            raise ApiProblem(400, "delivery=exactly-once needs the header Idempotency-Key, which identifies a repeat")
-        raise ApiProblem(
-            501, "Idempotency-Key is not supported by this version: leave it out for at-least-once delivery"
-        )
+    if delivery == "exactly-once" and idempotency_key is None:
+        raise ApiProblem(400, "delivery=exactly-once needs the header Idempotency-Key, which identifies a repeat")
+    if idempotency_key is not None and (acks not in (None, "all") or delivery == "at-most-once"):
+        raise ApiProblem(400, "a request with Idempotency-Key is stored exactly once: leave acks and delivery out")
     if delivery is None:
         return ACKS[acks or "all"]
     if acks is not None and ACKS[acks] != DELIVERIES[delivery]:
