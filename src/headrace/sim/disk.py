@@ -42,6 +42,8 @@ class VirtualDisk:
         self.faults = DiskFaults(entropy.branch("faults"), trace)
         self.on_operation: Callable[[str, str], None] | None = None
         """Injects latency: called with each operation and its path; it may advance virtual time."""
+        self.on_folder_named: Callable[[str], None] = lambda path: None
+        """Called with the path of every directory that is created, and with both paths of one that is renamed."""
         self._entropy = entropy
         self._trace = trace
         self._root = DirectoryInode()
@@ -194,6 +196,7 @@ class VirtualDisk:
         for step in _steps(path):
             inode = directory.entries.get(step)
             if inode is None:
+                self.on_folder_named(path)
                 inode = DirectoryInode()
                 self._names.change(EntryChange(directory=directory, name=step, inode=inode))
             if not isinstance(inode, DirectoryInode):
@@ -230,6 +233,9 @@ class VirtualDisk:
         if replaced is inode:
             return
         self._refuse_replacing(replaced, inode, destination)
+        if isinstance(inode, DirectoryInode):
+            self.on_folder_named(source)
+            self.on_folder_named(destination)
         self._names.change(
             EntryChange(directory=from_directory, name=from_name, inode=None),
             EntryChange(directory=to_directory, name=to_name, inode=inode),

@@ -1,6 +1,6 @@
 """A whole node on a virtual machine: started, stopped, killed and started again."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from headrace.broker.node import Node
 from headrace.model.configs.values import BrokerConfig
@@ -26,6 +26,8 @@ class VirtualNode:
         self.machine = world.machine(name)
         self.config = BrokerConfig.from_texts({**SETTINGS, **(settings or {})})
         self.messages = Messages(self.machine.entropy.branch("messages"), world.trace)
+        self.on_composed: Callable[[Node], None] = lambda node: None
+        """Called with every node that is started."""
 
     @property
     def node(self) -> Node | None:
@@ -73,6 +75,7 @@ class VirtualNode:
         node = Node(self.config, ports, write_log=self._say)
         node.loop.strict = True
         self.messages.carry(node)
+        self.on_composed(node)
         return node
 
     def _say(self, lines: str) -> None:

@@ -1,6 +1,7 @@
 """An administrator who changes metadata through any broker and reads it back."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from headrace.client.types import NewTopic
@@ -45,6 +46,8 @@ class ClusterAdministrator:
         self._next_ms = 0.0
         self._open: Callable[[], None] = lambda: None
         """Called if the request gets no answer."""
+        self._follow_up: Callable[[], None] | None = None
+        """The read of a change that has just been acknowledged."""
         self.stopped = False
         self.progress = 0
         self._progress_before = 0
@@ -84,6 +87,10 @@ class ClusterAdministrator:
             self._open()
 
     def _act(self) -> None:
+        follow_up, self._follow_up = self._follow_up, None
+        if follow_up is not None:
+            follow_up()
+            return
         nodes = self._context.cluster.nodes
         virtual = nodes[self._entropy.below(len(nodes))]
         register = self._registers[self._entropy.below(len(self._registers))]
@@ -123,6 +130,13 @@ class ClusterAdministrator:
         require(ErrorCode(code) in (*_REFUSALS, or_twice), HONEST, f"{ErrorCode(code).name}: {message}")
         return False
 
+    def _read_elsewhere(self, read: Callable[[VirtualNode, ConfigRegister], None], register: ConfigRegister) -> None:
+        """Read a change at once, from a drawn broker, which may not have heard of it."""
+        nodes = self._context.cluster.nodes
+        virtual = nodes[self._entropy.below(len(nodes))]
+        self._follow_up = partial(read, virtual, register)
+        self._next_ms = self._now_ms
+
     # Configs
 
     def _write(self, virtual: VirtualNode, register: ConfigRegister) -> None:
@@ -133,6 +147,7 @@ class ClusterAdministrator:
             result = response.responses[0]
             if self._is_applied(result.error_code, result.error_message):
                 register.acknowledge(version)
+                self._read_elsewhere(self._read, register)
 
         if self._ask(virtual, ApiKey.INCREMENTAL_ALTER_CONFIGS, requests.ALTER_CONFIGS, request, answered):
             register.request()
@@ -160,13 +175,14 @@ class ClusterAdministrator:
     def _give_up_scratch(self) -> None:
         self._scratch = self._new_scratch()
 
-    def _change_scratch(self, virtual: VirtualNode, _register: ConfigRegister) -> None:
+    def _change_scratch(self, virtual: VirtualNode, register: ConfigRegister) -> None:
         scratch = self._scratch
         twice = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if scratch.exists else ErrorCode.TOPIC_ALREADY_EXISTS
 
         def answered(code: int, message: str | None) -> None:
             if self._is_applied(code, message, or_twice=twice):
                 scratch.exists = not scratch.exists
+                self._read_elsewhere(self._read_scratch, register)
             else:
                 self._give_up_scratch()
 

@@ -66,6 +66,7 @@ MET = (
     "disk full",
     "application killed",
     "controller killed",
+    "broker fenced",
 )
 
 

@@ -11,6 +11,7 @@ from headrace.sim.cluster.applications import Application
 from headrace.sim.cluster.audit import ClusterAuditor
 from headrace.sim.cluster.brokers import VirtualCluster
 from headrace.sim.cluster.context import ClusterContext
+from headrace.sim.cluster.membership_invariants import MembershipInvariants
 from headrace.sim.cluster.nemesis import MET, ClusterNemesis
 from headrace.sim.cluster.producers import ProducerApplication
 from headrace.sim.cluster.quorum_invariants import QuorumInvariants
@@ -64,6 +65,7 @@ class ClusterRun:
         self._administrator: ClusterAdministrator | None = None
         self._healing = False
         self._quorum = QuorumInvariants()
+        MembershipInvariants(cluster.nodes)
         self._started: list[VirtualMachine] = []
 
     def _operator(self, virtual: VirtualNode) -> tuple[RunContext, Operator]:

@@ -20,7 +20,7 @@ TOPICS_MAX = 30
 ALIVE_SHARE = 0.95
 """The part of a session in which a heartbeat proves that the broker is alive, with room for the drift of clocks."""
 
-OPENED_IN_TIME = "no folder is opened before the image has reached the registration of the broker"
+OPENED_IN_TIME = "no folder is opened, renamed or created before the image has reached the registration of the broker"
 ALIVE_IS_NOT_FENCED = "a broker that is alive, connected and sends heartbeats is not fenced"
 NOT_REFUSED = "a broker that is alone with its node id is registered"
 CHANGES_ARE_READ = "an acknowledged change of metadata is in every later linearizable read"
