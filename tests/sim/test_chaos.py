@@ -13,7 +13,7 @@ from tests.process_groups import running, wait_until_gone
 from tests.sim.known_bad import KNOWN_BAD
 from tools.chaos import __main__ as chaos
 from tools.chaos import page, stops
-from tools.chaos.campaigns import SIMULATORS, campaigns, fault_name
+from tools.chaos.campaigns import CONTROLLER_KILLS, SIMULATORS, campaigns, fault_name
 from tools.chaos.record import ROOT, Failure, FileRange, Outcome, Record
 
 pytestmark = pytest.mark.slow
@@ -86,6 +86,19 @@ def test_the_page_has_a_place_for_everything(tmp_path):
     page.write(record, copy)
     assert "20 seeds on commit abc" in copy.read_text()
     assert "1,234,567 batches stored" in copy.read_text()
+
+
+def test_kills_of_controllers_are_told_with_their_shares(tmp_path):
+    copy = tmp_path / "reliability.md"
+    copy.write_text(page.PAGE.read_text())
+    record = record_of(tmp_path)
+    progress = record.of(CONTROLLER_KILLS)
+    times = {"created again ms": list(range(100, 0, -1)), "longest gap ms": [7] * 100}
+    progress.ended(progress.take(100, 100), 60.0, Outcome({"kills": 100, "acknowledged": 12_345, **times}), "abc")
+    page.write(record, copy)
+    (told,) = (line for line in copy.read_text().splitlines() if "CreateTopics works again" in line)
+    assert "after 50 ms (p50), 95 ms (p95), 100 ms (most)" in told
+    assert "| 100 kills | 12,345 records | on commit abc |" in told
 
 
 def test_a_fault_that_few_seeds_met_fails_the_run(tmp_path):

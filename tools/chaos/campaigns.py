@@ -13,9 +13,12 @@ import pytest
 
 from headrace.sim.report import failure_text
 from headrace.sim.run import run_seed
+from headrace.testing import EmbeddedCluster
+from tests.cluster_process.controller_kills import kill_active_controller
 from tests.disks import chaos as processes
 from tests.raft.known_bad import KNOWN_BAD as KNOWN_BAD_MACHINES
 from tests.sim.known_bad import KNOWN_BAD, is_noticed
+from tests.sim.known_bad_clusters import KNOWN_BAD_CLUSTERS
 from tools.chaos.record import Failure, FileRange, Outcome
 from tools.fuzz.campaign import attack, bounded_address_space
 from tools.fuzz.catalog import DECODES_OF_FIRST, DECODES_OF_OTHERS, FIRST, targets
@@ -34,6 +37,7 @@ SWEEP = "failpoint sweep"
 KILLS = "random kills"
 PAUSES = "pauses"
 LONG_PAUSES = "long pauses"
+CONTROLLER_KILLS = "controller kills"
 SPARK_KILLS = "Spark kills"
 SPARK_OUTAGES = "Spark outages"
 
@@ -48,7 +52,11 @@ SEEDS = {
 }
 SEEDS_OF_A_SLICE = {"cluster": 5, "machines": 200}
 SEEDS_OF_OTHER_SLICES = 20
-KNOWN_FAULTS = [*KNOWN_BAD, *(("machines", put_in) for put_in in KNOWN_BAD_MACHINES)]
+KNOWN_FAULTS = [
+    *KNOWN_BAD,
+    *(("cluster", put_in) for put_in in KNOWN_BAD_CLUSTERS),
+    *(("machines", put_in) for put_in in KNOWN_BAD_MACHINES),
+]
 """Scenarios and the known faults that they notice."""
 KnownFault = Callable[[pytest.MonkeyPatch], None]
 """Puts it in."""
@@ -63,6 +71,7 @@ KILLS_GOAL = 1_000
 PAUSES_GOAL, PAUSE_S = 20, (5.0, 10.0)
 LONG_PAUSES_GOAL, LONG_PAUSE_S = 5, (60.0, 65.0)
 """Number of pauses, and the shortest and the longest of them."""
+CONTROLLER_KILLS_GOAL, CONTROLLER_KILLS_OF_A_CLUSTER = 100, 10
 SPARK_KILLS_GOAL, SPARK_KILLS_OF_A_QUERY = 100, 10
 SPARK_OUTAGES_GOAL, OUTAGE_S = 5, 30.0
 CHECK_EVERY = 10
@@ -113,6 +122,13 @@ def campaigns() -> list[Campaign]:
         Campaign(name=KILLS, unit="kills", goal=KILLS_GOAL, slice=50, run=kill),
         Campaign(name=SWEEP, unit="parts", goal=SWEEP_PARTS, slice=1, run=sweep),
         Campaign(name=PAUSES, unit="pauses", goal=PAUSES_GOAL, slice=5, run=partial(pause, PAUSE_S)),
+        Campaign(
+            name=CONTROLLER_KILLS,
+            unit="kills",
+            goal=CONTROLLER_KILLS_GOAL,
+            slice=CONTROLLER_KILLS_OF_A_CLUSTER,
+            run=kill_controllers,
+        ),
         Campaign(name=LONG_PAUSES, unit="pauses", goal=LONG_PAUSES_GOAL, slice=1, run=partial(pause, LONG_PAUSE_S)),
         Campaign(
             name=SPARK_KILLS, unit="kills", goal=SPARK_KILLS_GOAL, slice=SPARK_KILLS_OF_A_QUERY, run=kill_around_spark
@@ -221,6 +237,22 @@ def pause(seconds: tuple[float, float], first: int, count: int) -> Outcome:
 
     how_long = "{:g}-{:g}".format(*seconds)
     return _with_folder(run, f"python -m tests.disks.chaos pauses --seed {first} --pauses {count} --pause-s {how_long}")
+
+
+def kill_controllers(_first: int, count: int) -> Outcome:
+    """Three broker processes whose active controller is killed again and again while other leaders get records."""
+
+    def run(folder: str) -> dict[str, int | list[int]]:
+        with EmbeddedCluster(brokers=3, config={"auto.create.topics.enable": "false"}, data_dir=folder) as cluster:
+            kills = [kill_active_controller(cluster) for _ in range(count)]
+        return {
+            "kills": count,
+            "acknowledged": sum(kill.acknowledged for kill in kills),
+            "created again ms": [round(1_000 * kill.created_again_s) for kill in kills],
+            "longest gap ms": [round(1_000 * kill.longest_gap_s) for kill in kills],
+        }
+
+    return _with_folder(run, "make test ARGS='tests/cluster_process/test_failures.py -k controller'")
 
 
 def kill_around_spark(first: int, count: int) -> Outcome:

@@ -1,11 +1,12 @@
 """The figures of docs/reliability.md, written between marks from what the record holds."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from headrace.sim.report import MET_PERCENT_MIN, SEEDS_TO_JUDGE_MIN, faults_of
 from headrace.sim.run import SCENARIOS
 from tools.chaos.campaigns import (
+    CONTROLLER_KILLS,
     KILLS,
     KNOWN_FAULTS,
     LONG_PAUSE_S,
@@ -151,6 +152,19 @@ def _processes(record: Record) -> str:
             for paused, seconds in ((record.of(PAUSES), PAUSE_S), (record.of(LONG_PAUSES), LONG_PAUSE_S))
         ),
     ]
+    controllers = record.of(CONTROLLER_KILLS)
+    if controllers.done:
+        again, gaps = (sorted(map(int, controllers.values(f"{name} ms"))) for name in ("created again", "longest gap"))
+        rows.append(
+            (
+                "active controller of three brokers killed; CreateTopics works again after "
+                f"{_share(again, 50)} ms (p50), {_share(again, 95)} ms (p95), {again[-1]} ms (most); another leader "
+                f"acknowledged with a gap of at most {_share(gaps, 95)} ms (p95), {gaps[-1]} ms (most)",
+                f"{controllers.number('kills'):,} kills",
+                f"{controllers.number('acknowledged'):,} records",
+                _on_code(controllers),
+            )
+        )
     spark = record.of(SPARK_KILLS)
     if spark.done:
         rows.append(
@@ -173,6 +187,11 @@ def _processes(record: Record) -> str:
             )
         )
     return _table(("broker process under load", "times", "batches acknowledged, none lost or doubled", "code"), rows)
+
+
+def _share(ordered: Sequence[int], percent: int) -> int:
+    """Return the value that this share of the values does not exceed."""
+    return ordered[-(-len(ordered) * percent // 100) - 1]
 
 
 def _fuzzing(record: Record) -> str:
