@@ -1,8 +1,11 @@
-/* `read_repeat_plainly` of repeats.py, compiled: the same arguments, the same result. A test holds the two equal. */
+/* `read_repeat_plainly` of repeats.py, compiled: the same arguments, the same result. A test holds the two equal.
+   The module also has `are_sound` and `walk_batches`, which are in the headers below records/. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
 
+#include "records/batch_walk.h"
+#include "records/header.h"
 #include "records/walk.h"
 
 enum {
@@ -11,67 +14,20 @@ enum {
     LEAST_BEHIND_SHAPE = 4,
     FLEXIBLE_FROM = 9,
     LENGTH_BYTES_MAX = 5,        /* of a variable-length integer */
-    HEADER_BYTES = 61,
-    HEADER_FIELDS = 13,
-    LENGTH_COUNTS_FROM = 12,
-    CRC_COVERS_FROM = 21,
-    CURRENT_MAGIC = 2,
     ZSTD = 4,                    /* older codecs are below */
-    SHORT_BYTES = 1024,          /* calling the package for less takes longer than the sum */
     RECORD_BYTES_MIN = 7,
     RECORDS_MAX = INT32_MAX / RECORD_BYTES_MIN,
     WALKED_RECORDS_MAX = 100000, /* above it a batch is left to those who walk it beside the loop */
     WALKED_WITH_OTHERS_MAX = 1000, /* records that are walked while other threads wait */
 };
 
-static PyObject *crc32c;         /* of headrace.wire.checksum */
 static const int64_t expansion_max[ZSTD] = {1, 1032, 22, 255}; /* `EXPANSION_MAX` of validation.py */
-
-static uint32_t get_u32(const uint8_t *at) {
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-static int32_t get32(const uint8_t *at) { return (int32_t)get_u32(at); }
-static int16_t get16(const uint8_t *at) { return (int16_t)(at[0] << 8 | at[1]); }
-static int64_t get64(const uint8_t *at) { return (int64_t)((uint64_t)get_u32(at) << 32 | get_u32(at + 4)); }
-
-#if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t crc_of_short(const uint8_t *bytes, Py_ssize_t count) {
-    uint64_t state = UINT32_MAX, word;
-    for (; count >= 8; count -= 8, bytes += 8) {
-        memcpy(&word, bytes, 8);
-        state = __builtin_ia32_crc32di(state, word);
-    }
-    for (; count; count--) state = __builtin_ia32_crc32qi((uint32_t)state, *bytes++);
-    return ~(uint32_t)state;
-}
-static int has_crc_of_short(void) { return __builtin_cpu_supports("sse4.2"); }
-#else
-static uint32_t crc_of_short(const uint8_t *bytes, Py_ssize_t count) { (void)bytes, (void)count; return 0; }
-static int has_crc_of_short(void) { return 0; }
-#endif
-
-/* 1 if the checksum of the bytes is this one, 0 if not, -1 with an exception. */
-static int checksum_is(const uint8_t *bytes, Py_ssize_t count, uint32_t expected) {
-    if (count < SHORT_BYTES && has_crc_of_short()) return crc_of_short(bytes, count) == expected;
-    PyObject *view = PyMemoryView_FromMemory((char *)bytes, count, PyBUF_READ);
-    if (view == NULL) return -1;
-    PyObject *sum = PyObject_CallOneArg(crc32c, view);
-    Py_DECREF(view);
-    if (sum == NULL) return -1;
-    unsigned long found = PyLong_AsUnsignedLong(sum);
-    Py_DECREF(sum);
-    if (PyErr_Occurred()) return -1;
-    return found == expected;
-}
 
 /* As HEADER.unpack_from, if the bytes are one batch that is plainly as it should be (`is_plain`); otherwise None. */
 static PyObject *plain_header(const uint8_t *batch, Py_ssize_t size) {
     if (size < HEADER_BYTES) Py_RETURN_NONE;
-    const int64_t fields[HEADER_FIELDS] = {
-        get64(batch), get32(batch + 8), get32(batch + 12), (int8_t)batch[16], get_u32(batch + 17),
-        get16(batch + 21), get32(batch + 23), get64(batch + 27), get64(batch + 35), get64(batch + 43),
-        get16(batch + 51), get32(batch + 53), get32(batch + 57),
-    };
+    int64_t fields[HEADER_FIELDS];
+    read_header(batch, fields);
     const int64_t base_offset = fields[0], length = fields[1], magic = fields[3], attributes = fields[5];
     const int64_t delta = fields[6], producer_id = fields[9], epoch = fields[10], sequence = fields[11];
     const int64_t count = fields[12];
@@ -85,13 +41,7 @@ static PyObject *plain_header(const uint8_t *batch, Py_ssize_t size) {
     if (!attributes && (count > WALKED_RECORDS_MAX ||
                         !records_are_sound(batch + HEADER_BYTES, size - HEADER_BYTES, count, fields[7])))
         Py_RETURN_NONE;
-    PyObject *header = PyTuple_New(HEADER_FIELDS);
-    for (int i = 0; header != NULL && i < HEADER_FIELDS; i++) {
-        PyObject *number = PyLong_FromLongLong(fields[i]);
-        if (number == NULL) Py_CLEAR(header);
-        else PyTuple_SET_ITEM(header, i, number);
-    }
-    return header;
+    return header_tuple(fields);
 }
 
 /* Begin and end of the record set whose length stands at `length_at`, if the request ends behind it; 0 if not. */
@@ -201,9 +151,26 @@ static PyObject *are_sound(PyObject *module, PyObject *const *arguments, Py_ssiz
     return PyBool_FromLong(sound);
 }
 
+/* `walk_batches_plainly` of records/batch_walk.py. */
+static PyObject *walk_batches(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
+    (void)module;
+    struct walk_bounds bounds;
+    if (count != 2 || !PyTuple_Check(arguments[1])) {
+        PyErr_SetString(PyExc_TypeError, "walk_batches(batches, bounds)");
+        return NULL;
+    }
+    if (!read_bounds(arguments[1], &bounds)) return NULL;
+    Py_buffer view;
+    if (PyObject_GetBuffer(arguments[0], &view, PyBUF_SIMPLE)) return NULL;
+    PyObject *walked = walk_of(view.buf, view.len, bounds);
+    PyBuffer_Release(&view);
+    return walked;
+}
+
 static PyMethodDef methods[] = {
     {"are_sound", (PyCFunction)(void (*)(void))are_sound, METH_FASTCALL, NULL},
     {"read_repeat", (PyCFunction)(void (*)(void))read_repeat, METH_FASTCALL, NULL},
+    {"walk_batches", (PyCFunction)(void (*)(void))walk_batches, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -2,6 +2,9 @@
 
 The checks need only the header and the checksum; records are not opened. A walk stops at the first batch that is not as
 it should be, so that everything before it can be kept; `fault_at` then says what is wrong with it.
+
+`batch_walk.h` is the compiled equivalent, if it was built (`headrace.wire.compiled`); `walk_batches_plainly` is its
+reference, and is used elsewhere.
 """
 
 from enum import IntEnum
@@ -71,7 +74,7 @@ after the last accepted batch, which is the end of the buffer if there was no fa
 """
 
 
-def walk_batches(batches: memoryview, bounds: WalkBounds) -> Walked:
+def walk_batches_plainly(batches: memoryview, bounds: WalkBounds) -> Walked:
     """HOT. Check the batches in a buffer, up to its end or the first batch with a fault."""
     next_offset, epoch, epoch_max, size_max, gaps = bounds
     places: list[BatchPlace] = []
@@ -150,3 +153,9 @@ def _fault_of_place(fields: HeaderFields, bounds: WalkBounds) -> tuple[BatchFaul
     if epoch > bounds.leader_epoch_max:
         return BatchFault.EPOCH_AHEAD, f"it has leader epoch {epoch}, above the current {bounds.leader_epoch_max}"
     return None
+
+
+try:
+    from headrace.wire._compiled import walk_batches as walk_batches
+except ImportError:
+    walk_batches = walk_batches_plainly
