@@ -281,6 +281,33 @@ def test_a_client_that_does_not_read_its_answers_is_given_up_and_bounded_till_th
     assert writer.produce_error("t", 0, writer.batch()) == 0
 
 
+def test_connections_that_are_being_sent_what_is_truncated_are_closed():
+    broker = VirtualBroker(settings=SLOW).with_topic("t").with_topic("u")
+    sent_to, kept, spared, writer = (broker.client() for _ in range(4))
+    for topic in ("t", "u"):
+        writer.produce(topic, 0, writer.batch(bytes(900_000)))
+        writer.produce(topic, 0, writer.batch(bytes(900_000)))
+    for client, topic, offset in ((sent_to, "t", 1), (kept, "t", 0), (spared, "u", 1)):
+        client.connection.stall(receiving=True)
+        for _ in range(4):
+            client.send_fetch((topic, 0, offset))
+    broker.steps(50)
+    log = broker.node.broker.partitions.by_name[b"t"].replicas[0].log
+    cut = log.cut_files(1)
+    assert len(cut) == 1
+    broker.node.loop.close_senders(dict.fromkeys(cut, 1 << 40))
+    assert len(broker.node.loop._connections) == 4
+    broker.node.loop.close_senders(cut)
+    for client in (sent_to, kept, spared):
+        client.connection.stall()
+    sent_to.wait_closed()
+    broker.steps(20)
+    assert not kept.is_closed(), "what it is being sent is below the cut"
+    assert not spared.is_closed()
+    assert not any(file in cut for file in broker.node.loop.files_in_use())
+    assert writer.produce_error("u", 0, writer.batch()) == 0
+
+
 def test_a_client_that_reads_slowly_but_reads_is_kept():
     broker = VirtualBroker(settings=SLOW).with_topic("t")
     reader, writer = broker.client(), broker.client()

@@ -13,7 +13,20 @@ from headrace.sim.entropy import SeededEntropy
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.markers import Marker, control_batch
 
-from .world import FOLDER, HOUR_MS, NOW_MS, append, batch_of, fields_of, filled, open_log, read_all, run, virtual_disk
+from .world import (
+    FOLDER,
+    HOUR_MS,
+    NOW_MS,
+    append,
+    batch_of,
+    fields_of,
+    filled,
+    open_log,
+    read_all,
+    run,
+    truncate,
+    virtual_disk,
+)
 
 
 def busy(log: PartitionLog) -> PartitionLog:
@@ -87,9 +100,8 @@ def test_the_short_flush_does_what_the_long_one_does(event: str, monkeypatch: py
         elif event == "truncation":
             work = log.flush_work()
             assert work is not None
-            work.run()
-            log.truncate_to(4)
-            work.done(None, None)
+            work.run_inline()
+            truncate(log, 4)
         elif event == "put off":
             log.begin_epoch(8)
             disk.faults.fail("open", code=EMFILE, path_contains="leader-epoch")
@@ -271,16 +283,16 @@ def test_a_segment_is_not_cut_while_it_is_being_lengthened() -> None:
     assert disk.file_size(log.segments[0].log.path) == log.segments[0].size
 
 
-def test_a_flush_that_was_overtaken_by_a_truncation_promises_nothing() -> None:
-    log = filled(virtual_disk(), LogConfig(), batches=6)
-    work = log.flush_work()
+def test_a_truncated_log_is_not_flushed_until_the_truncation_is_done() -> None:
+    log = filled(virtual_disk(), LogConfig(flush_messages=1), batches=6)
+    assert log.flush_due(NOW_MS)
+    work = log.truncation_work(2)
     assert work is not None
-    work.run()
-    log.truncate_to(2)
-    for _ in range(6):
-        append(log, batch_of(b"again"))
-    work.done(None, None)
-    assert log.recovery_point <= 2
+    assert not log.flush_due(NOW_MS)
+    assert log.flush_work() is None
+    work.run_inline()
+    run(log.flush_work())
+    assert (log.recovery_point, log.end_offset) == (2, 2)
 
 
 # Preallocation

@@ -22,6 +22,7 @@ from .world import (
     fields_of,
     open_log,
     read_all,
+    truncate,
     values_of,
     virtual_disk,
 )
@@ -313,7 +314,7 @@ def test_truncation_keeps_the_newest_time_of_what_is_left() -> None:
     log = open_log(virtual_disk(), LogConfig())
     for number in range(5):
         append(log, batch_of(b"x", timestamps=[NOW_MS + number]))
-    log.truncate_to(3)
+    truncate(log, 3)
     assert (log.active.max_timestamp, log.active.max_timestamp_offset) == (NOW_MS + 2, 2)
     found = log.offset_at_time(NOW_MS + 2, 3)()
     assert found is not None

@@ -24,6 +24,7 @@ from .world import (
     open_log,
     read_all,
     run,
+    truncate,
     virtual_disk,
 )
 
@@ -181,7 +182,7 @@ def test_truncation_takes_batches_segments_epochs_and_producers_back() -> None:
     for number in range(12):
         batch = batch_of(bytes(100), producer_id=5, producer_epoch=0, base_sequence=number)
         append(log, batch, epoch=number // 4)
-    log.truncate_to(6)
+    truncate(log, 6)
     assert log.end_offset == 6
     assert log.epochs.epochs == [0, 1]
     assert log.epoch_end(1) == (1, 6)

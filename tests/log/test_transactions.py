@@ -18,7 +18,7 @@ from headrace.model.errors import ErrorCode
 
 from .test_recovery import content_of
 from .transactions_world import data_batch, index_of, stage_data, stage_marker
-from .world import FOLDER, NOW_MS, append, batch_of, open_log, virtual_disk
+from .world import FOLDER, NOW_MS, append, batch_of, open_log, truncate, virtual_disk
 
 DAY_MS = 86_400_000
 
@@ -106,7 +106,7 @@ def test_retention_and_truncation_take_the_index_with_its_segment() -> None:
     work.run_inline()
     there = [name for name in disk.list_directory(FOLDER) if name.endswith(names.TRANSACTION_INDEX)]
     assert len(there) >= 3
-    log.truncate_to(log.bases[-1])
+    truncate(log, log.bases[-1])
     last = names.segment_stem(FOLDER, log.bases[-1]) + names.TRANSACTION_INDEX
     taken = log.retention_work(NOW_MS, log.end_offset)
     assert taken is not None

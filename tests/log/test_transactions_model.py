@@ -11,7 +11,7 @@ from headrace.sim.entropy import SeededEntropy
 from headrace.sim.faults import DISK_FULL
 
 from .transactions_world import Entry, NaiveLog, data_batch, index_of, read_committed, stage_data, stage_marker
-from .world import open_log, virtual_disk
+from .world import open_log, truncate, virtual_disk
 
 PRODUCERS = 3
 Step = tuple[int, str, int]
@@ -129,9 +129,8 @@ class TransactionsMachine(RuleBasedStateMachine):
     def truncate(self, share: float) -> None:
         if self.naive.entries:
             offset = self.naive.entries[int(share * (len(self.naive.entries) - 1))].offset
-            self.log.truncate_to(offset)
+            truncate(self.log, offset)
             self.naive.cut(offset)
-            self.checkpointed = min(self.checkpointed, offset)
             self.flushed_offset = min(self.flushed_offset, offset)
 
     @rule()

@@ -115,3 +115,9 @@ def filled(disk: VirtualDisk, config: LogConfig, batches: int = 12, size: int = 
 def run(work: Work | None) -> None:
     assert work is not None
     work.run_inline()
+
+
+def truncate(log: PartitionLog, offset: int) -> None:
+    """Truncate the log in place, if there is anything to drop."""
+    if (work := log.truncation_work(offset)) is not None:
+        work.run_inline()

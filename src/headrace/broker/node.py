@@ -122,6 +122,7 @@ class Node:
             self.broker.deliver_raft = self._peers.raft_receiver(self.quorum.deliver)
         self.broker.on_configured = self._configured
         self.broker.on_many_files = self._housekeeping.close_idle_files
+        self.broker.replication.close_senders = self.loop.close_senders
 
     def _open_quorum(self, home: LogDirectory) -> tuple[MetadataQuorum, Replay]:
         """Open the metadata log, which is in the first directory, and this node's replica of the metadata quorum."""

@@ -229,6 +229,7 @@ class LogDirectory:
             start_offset=self.start_offsets.get(topic_partition, 0),
             clean_shutdown=self.clean_shutdown and not is_new,
             wall_ms=wall_ms,
+            high_watermark=self.high_watermarks.get(topic_partition, 0),
             files=self.files,
             uptime=self.uptime,
         )

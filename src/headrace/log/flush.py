@@ -69,7 +69,6 @@ class Flusher:
         self._flushed_bytes = 0
         self._snapshot_bytes = 0
         self._oldest_wall_ms = -1
-        self._generation = 0
         self._snapshots: list[Snapshot] = []
         self._written: list[Snapshot] = []
         self._cut: list[Segment] = []
@@ -116,15 +115,19 @@ class Flusher:
         """Return whether a closed segment is fully trimmed and synced."""
         return not self.in_flight and segment not in self._sealed
 
-    def log_truncated(self) -> None:
-        """Note that the running flush syncs batches that the log no longer holds."""
-        self._generation += 1
+    def log_reloaded(self, snapshot: int) -> None:
+        """Begin again after a truncation, as at a start: what is above the recovery point is to be synced."""
         self._snapshots.clear()
-        self._sealed = [segment for segment in self._sealed if segment in self._log.segments[:-1]]
+        self._sealed.clear()
+        self.deferred = self._growth_first = False
+        self._retry_ms = self._oldest_wall_ms = -1
+        self._flushed_bytes = self._snapshot_bytes = self._log.appended_bytes
+        self.directory_changed = True
+        self.note_snapshot(snapshot)
 
     def is_due(self, wall_ms: int) -> bool:
         log = self._log
-        if self.in_flight or log.failed or (self.deferred and self._is_paused(wall_ms)):
+        if self.in_flight or log.failed or log.is_truncating or (self.deferred and self._is_paused(wall_ms)):
             return False
         if self.deferred or self._sealed or self._growth_first:
             return True
@@ -147,7 +150,7 @@ class Flusher:
 
     def work(self) -> Work | None:
         log = self._log
-        if self.in_flight or log.failed or log.closed:
+        if self.in_flight or log.failed or log.closed or log.is_truncating:
             return None
         asked = self._sealed or self.directory_changed or log.epochs.changed or self._growth_first
         if log.end_offset <= log.recovery_point and not asked:
@@ -190,9 +193,9 @@ class Flusher:
             raise deferred.error
 
     def _work(self, *, deep: bool) -> Work:
-        """Collect everything to be synced; `done` moves the recovery point if the log was not truncated meanwhile."""
+        """Collect everything to be synced; `done` moves the recovery point."""
         log = self._log
-        end_offset, appended, generation = log.end_offset, log.appended_bytes, self._generation
+        end_offset, appended = log.end_offset, log.appended_bytes
         sealed = self._sealed
         plan = self._plan(deep=deep)
         rolls, self._snapshots = self._snapshots, []
@@ -215,11 +218,11 @@ class Flusher:
             for segment in sealed:
                 segment.allocated = segment.size
             if deferred is not None:
-                self._schedule_retry(plan, rolls if generation == self._generation else [], deferred)
+                self._schedule_retry(plan, rolls, deferred)
             elif deep:
                 self._snapshot_bytes = appended
                 self.note_snapshot(end_offset)
-            self._synced(end_offset, appended, generation, deferred)
+            self._synced(end_offset, appended, deferred)
 
         return Work(_sync(log.disk, plan), done)
 
@@ -237,7 +240,7 @@ class Flusher:
     def _sync_of_growth(self) -> Work:
         """HOT when acknowledgements wait for a sync. Build what `_work` builds, for one file only."""
         log = self._log
-        end_offset, appended, generation = log.end_offset, log.appended_bytes, self._generation
+        end_offset, appended = log.end_offset, log.appended_bytes
         handle = log.files.handle(log.active.log)
         log.files.pin(handle)
         self.in_flight = True
@@ -249,19 +252,17 @@ class Flusher:
             if error is not None:
                 log.work_failed(error)
             else:
-                self._synced(end_offset, appended, generation, None)
+                self._synced(end_offset, appended, None)
 
         return Work(DataSync(log.disk, handle, self._remember_failure), done)
 
-    def _synced(self, end_offset: int, appended: int, generation: int, deferred: PartialFlush | None) -> None:
-        """Move the recovery point to the appended offset, unless the log was truncated meanwhile."""
+    def _synced(self, end_offset: int, appended: int, deferred: PartialFlush | None) -> None:
+        """Move the recovery point to the appended offset."""
         if deferred is not None and not deferred.durable:
             return
         log = self._log
         self._flushed_bytes = appended
         self._oldest_wall_ms = -1
-        if generation != self._generation:
-            return
         log.synced_offset = max(log.synced_offset, end_offset)
         if deferred is None:
             log.recovery_point = max(log.recovery_point, end_offset)

@@ -26,7 +26,7 @@ from headrace.wire.records.markers import is_marker
 from . import checkpoints, names, producer_snapshot, transaction_index, uptime
 from .config import LogConfig
 from .dump import INDEX_BYTES_MAX, DumpEntry, dump
-from .errors import CorruptFile, LogError
+from .errors import CorruptFile, DamagedLog, LogError
 from .files import create_empty, read_whole, unlink_if_present, write_all
 from .index import OFFSET_ENTRY, TIME_ENTRY
 from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
@@ -34,6 +34,7 @@ from .open_files import OpenFiles
 from .recovery import Loader
 from .replay import LogReplay
 from .segment import Segment, newest_time
+from .truncation_steps import decode_mark, read_mark
 from .walk import BatchWalk
 
 __all__ = ["DumpEntry", "LogFinding", "LogReport", "Remedy", "dump", "repair", "verify"]
@@ -135,11 +136,21 @@ def _check_segments(disk: Disk, folder: str, report: LogReport) -> Iterator[LogF
         report.files += 3
         stem = names.segment_stem(folder, base_offset)
         end_offset = yield from _check_segment(disk, stem, base_offset, above, report, gaps=gaps)
-    synced = _offset_in(disk, folder, names.RECOVERY_POINTS)
+    synced = _synced_offset(disk, folder)
     lost = end_offset < synced and synced > _offset_in(disk, folder, names.START_OFFSETS)
     if lost and not disk.exists(f"{folder}/{names.REPAIRED}"):
         text = f"the log ends at offset {end_offset}, but was synced up to {synced}: the records between are missing"
         yield LogFinding(path=folder, position=0, text=text, remedy=Remedy.ACCEPT)
+
+
+def _synced_offset(disk: Disk, folder: str) -> int:
+    """Return the recovery point that the log directory has for a partition; not one of before a truncation."""
+    stored = _offset_in(disk, folder, names.RECOVERY_POINTS)
+    try:
+        mark = read_mark(disk, folder)
+    except DamagedLog:
+        return 0  # the mark is a finding of its own
+    return stored if mark is None else mark.valid_point(stored)
 
 
 def _offset_in(disk: Disk, folder: str, checkpoint: str) -> int:
@@ -263,6 +274,7 @@ _SMALL_FILES: dict[str, tuple[Callable[[bytes], object], int, Remedy]] = {
     names.START_OFFSETS_COPY: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
     names.HIGH_WATERMARKS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
     names.CLEANER_OFFSETS: (checkpoints.decode_offsets, checkpoints.CHECKPOINT_BYTES_MAX, Remedy.REMOVE),
+    names.TRUNCATION: (decode_mark, checkpoints.PROPERTIES_BYTES_MAX, Remedy.REMOVE),
     names.UPTIME: (uptime.decode, checkpoints.PROPERTIES_BYTES_MAX, Remedy.REMOVE),
 }
 
@@ -354,7 +366,7 @@ def _rebuild_transaction_index(disk: Disk, folder: str, base_offset: int) -> Non
             files=files, folder=folder, config=config, recovery_point=0, start_offset=0, clean=True, wall_ms=0
         )
         producers, snapshot = loader.load_producers(segments, at_most=base_offset)
-        replay = LogReplay(files=files, segments=segments, wall_ms=0, recovery_point=0)
+        replay = LogReplay(files=files, segments=segments, wall_ms=0, recovery_point=0, committed_offset=0)
         replay.rebuild(segments[-1], producers, snapshot=snapshot)
     finally:
         files.close_all()

@@ -6,9 +6,12 @@ so that Kafka drops it. Files without a checksum are accepted.
 
 from bisect import bisect_right
 
+from headrace.ports.disk import Disk
 from headrace.wire.checksum import crc32c
 
+from . import names
 from .errors import CorruptFile
+from .files import read_whole
 
 UNDEFINED = (-1, -1)
 EPOCHS_FILE_BYTES_MAX = 16 << 20
@@ -39,6 +42,19 @@ class LeaderEpochs:
         self.latest = epoch
         self.changed = True
         return True
+
+    def replay(self, epoch: int, base_offset: int) -> None:
+        """Note the epoch of a batch in the log. The batches are right: stored epochs that they contradict are of an
+        earlier history, which was dropped while a crash kept the file.
+        """
+        if 0 <= epoch < self.latest:
+            place = bisect_right(self.starts, base_offset) - 1
+            while place >= 0 and self.epochs[place] > epoch:
+                del self.epochs[place], self.starts[place]
+                self.changed = True
+                place -= 1
+            self.latest = self.epochs[-1] if self.epochs else -1
+        self.assign(epoch, base_offset)
 
     def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
         """Return the largest known epoch not above the requested one and its end offset (KIP-279)."""
@@ -107,3 +123,11 @@ class LeaderEpochs:
             raise CorruptFile("the epochs in the leader epoch checkpoint do not ascend")
         epochs.latest = epochs.epochs[-1] if epochs.epochs else -1
         return epochs
+
+
+def read_epochs(disk: Disk, folder: str) -> LeaderEpochs | None:
+    """Read the leader epochs of a partition's folder; None if the file is missing or cannot be read."""
+    try:
+        return LeaderEpochs.decode(read_whole(disk, f"{folder}/{names.LEADER_EPOCHS}", EPOCHS_FILE_BYTES_MAX))
+    except (CorruptFile, FileNotFoundError):
+        return None

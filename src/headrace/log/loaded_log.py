@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from .leader_epochs import LeaderEpochs
+from .leader_epochs import LeaderEpochs, read_epochs
 from .producers import ProducerStates
 from .recovery import Loader, RecoveryReport
 from .segment import Segment, unlink_segments
+from .truncation_steps import carry_out, read_mark, remove_mark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,7 @@ def load(loader: Loader) -> LoadedLog:
     """Recover the segments, then restore producers from the newest snapshot and leader epochs from their file, and
     replay later batches into both.
     """
+    _finish_truncation(loader)
     stopped_cleanly = loader.clean  # what loading finds may change it
     segments = _segments_from(loader, loader.start_offset)
     start_offset, end_offset = max(loader.start_offset, segments[0].base_offset), segments[-1].next_offset
@@ -34,7 +36,7 @@ def load(loader: Loader) -> LoadedLog:
     if stopped_cleanly:
         recovery_point = end_offset
     producers, snapshot = loader.load_producers(segments)
-    stored_epochs = loader.load_epochs()
+    stored_epochs = read_epochs(loader.disk, loader.folder)
     begin = 0 if stored_epochs is None else min(max(snapshot, 0), recovery_point)
     epochs = stored_epochs if stored_epochs is not None else LeaderEpochs()
     epochs.truncate_from(end_offset)
@@ -50,6 +52,20 @@ def load(loader: Loader) -> LoadedLog:
         gaps=loader.gaps,
         report=loader.report,
     )
+
+
+def _finish_truncation(loader: Loader) -> None:
+    """Finish a truncation that a crash interrupted, and ignore a recovery point from before the last one."""
+    disk, folder = loader.disk, loader.folder
+    mark = read_mark(disk, folder)
+    if mark is None:
+        return
+    if not mark.finished:
+        carry_out(disk, folder, loader.config, mark, loader.wall_ms)
+        loader.clean = False
+    elif loader.recovery_point > mark.superseded:
+        remove_mark(disk, folder)
+    loader.recovery_point = mark.valid_point(loader.recovery_point)
 
 
 def _segments_from(loader: Loader, start_offset: int) -> list[Segment]:

@@ -4,12 +4,13 @@ Single-threaded: one loop owns it. Operations that may wait for the disk are ret
 append goes through `producers.admit`, `stage` for every batch of a turn, and then one `write_staged`.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from errno import EBUSY
 from struct import Struct
 
 from headrace.model.ids import TopicId, TopicPartition
-from headrace.ports.disk import Disk, FileRange
+from headrace.ports.disk import Disk, FileHandle, FileRange
 from headrace.wire.records.batch_walk import LEADER_EPOCH_MAX, BatchPlace
 from headrace.wire.records.header import (
     HEADER,
@@ -22,22 +23,25 @@ from headrace.wire.records.header import (
     stamp_append_time,
 )
 
-from . import names, times, unsynced
+from . import names, times
 from .config import LogConfig
 from .errors import OffsetOutsideLog, is_transient
 from .files import unlink_if_present, write_all
 from .flush import Flusher
+from .leader_epochs import LeaderEpochs
 from .loaded_log import LoadedLog, load
 from .older_reads import OlderReads
 from .open_files import OpenFiles
 from .preallocation import Preallocation
+from .producers import ProducerStates
 from .recent_batches import RecentBatches
 from .recovery import Loader, claim_folder
 from .replicated_appends import ReplicatedAppends
 from .retirement import Retirement
-from .segment import Segment, unlink_segments
+from .segment import Segment
 from .times import TimeSearch
 from .transactions import LogTransactions
+from .truncation import Truncation
 from .uptime import DirectoryUptime
 from .work import Work
 
@@ -63,26 +67,16 @@ class PartitionLog:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.config = config
-        self.segments = loaded.segments
-        self.bases = [segment.base_offset for segment in loaded.segments]
-        self.active = loaded.segments[-1]
-        self.start_offset = loaded.start_offset
-        self.end_offset = self.active.next_offset
-        self.recovery_point = loaded.recovery_point
-        self.synced_offset = loaded.recovery_point
+        self._take_loaded(loaded)
+        self.synced_offset = self.recovery_point
         """Records below this offset are on disk; the recovery point is never above it."""
-        self.size_bytes = sum(segment.size for segment in self.segments)
         self.appended_bytes = loaded.report.scanned_bytes
         """Bytes appended since the log was opened, and those that recovery had to check; flushes are measured against
         this counter.
         """
         self.appended_wall_ms = wall_ms
-        self._uptime = uptime
-        self.producers = loaded.producers
+        self.uptime = uptime
         self.transactions = LogTransactions(self)
-        self.epochs = loaded.epochs
-        self.gaps = loaded.gaps
-        """True if compaction may have removed offsets, here or at a leader."""
         self.names_generation = 0
         """Odd while compaction swaps segment files: a reader that opened files by name meanwhile must retry."""
         self.being_replaced: tuple[Segment, ...] = ()
@@ -98,8 +92,6 @@ class PartitionLog:
         """Called on the loop when work of this log failed on the device; the log is then `failed`."""
         self.on_flush_deferred: Callable[[OSError], None] | None = None
         """Called on the loop when a flush found no space or file descriptor for some files; it is retried."""
-        self.staged_end_offset = self.end_offset
-        """Offset of the next staged batch; equal to `end_offset` once everything staged is written."""
         self._staged: list[memoryview] = []
         self._staged_places: list[BatchPlace] = []
         self._staged_bytes = 0
@@ -108,7 +100,23 @@ class PartitionLog:
         self._flusher = Flusher(self)
         self._preallocation = Preallocation(self)
         self._retirement = Retirement(self, self._flusher)
+        self._truncation = Truncation(self)
         self._replicated = ReplicatedAppends(self, self._flusher)
+
+    def _take_loaded(self, loaded: LoadedLog) -> None:
+        self.segments: list[Segment] = loaded.segments
+        self.bases: list[int] = [segment.base_offset for segment in loaded.segments]
+        self.active: Segment = loaded.segments[-1]
+        self.start_offset: int = loaded.start_offset
+        self.end_offset: int = self.active.next_offset
+        self.staged_end_offset: int = self.end_offset
+        """Offset of the next staged batch; equal to `end_offset` once everything staged is written."""
+        self.recovery_point: int = loaded.recovery_point
+        self.size_bytes: int = sum(segment.size for segment in self.segments)
+        self.producers: ProducerStates = loaded.producers
+        self.epochs: LeaderEpochs = loaded.epochs
+        self.gaps: bool = loaded.gaps
+        """True if compaction may have removed offsets, here or at a leader."""
 
     # Opening
 
@@ -125,10 +133,14 @@ class PartitionLog:
         start_offset: int,
         clean_shutdown: bool,
         wall_ms: int,
+        high_watermark: int | None = None,
         files: OpenFiles | None = None,
         uptime: DirectoryUptime | None = None,
     ) -> "PartitionLog":
-        """Open the folder, creating it if absent and recovering it after an unclean stop."""
+        """Open the folder, creating it if absent and recovering it after an unclean stop.
+
+        `high_watermark` is the last known one of a replica; without it everything on disk counts as committed.
+        """
         disk.make_directory(path)
         topic_id = claim_folder(disk, path, topic_partition, topic_id)
         files = files if files is not None else OpenFiles(disk)
@@ -142,6 +154,7 @@ class PartitionLog:
             clean=clean_shutdown,
             wall_ms=wall_ms,
             uptime=uptime,
+            high_watermark=high_watermark,
         )
         loaded = load(loader)
         log = cls(files, path, topic_partition, topic_id, config, uptime, loaded, wall_ms=wall_ms)
@@ -196,6 +209,7 @@ class PartitionLog:
         batches, places, total = self._staged, self._staged_places, self._staged_bytes
         if not batches:
             return
+        assert not self.is_truncating, "a log that is truncated takes nothing"
         self._staged, self._staged_places, self._staged_bytes = [], [], 0
         try:
             _base, last, timestamp, _size = places[-1]
@@ -375,54 +389,52 @@ class PartitionLog:
 
     # Truncation
 
-    def truncate_to(self, offset: int) -> None:
-        """Drop everything from `offset` on. If `offset` is inside a batch, the whole batch is dropped."""
-        assert not self._staged, "staged batches must be written before the log is truncated"
-        if offset >= self.end_offset:
-            return
-        keep = max(bisect_left(self.bases, offset), 1)
-        dropped, self.segments = self.segments[keep:], self.segments[:keep]
-        del self.bases[keep:]
-        self.active = self.segments[-1]
-        if dropped:
-            unlink_segments(dropped, self.files, self.path)
-        self._shorten_active(max(offset, self.active.base_offset))
+    @property
+    def is_truncating(self) -> bool:
+        """Return whether a truncation is not done yet: until then the log is neither written nor read."""
+        return self._truncation.in_progress
+
+    def truncation_work(self, offset: int) -> Work | None:
+        """Return work that drops everything from `offset` on, and the leader epochs that begin there; None if there is
+        nothing to drop. If `offset` is inside a batch, the whole batch is dropped.
+
+        Call it when `has_work` is false. If the work ends with a transient error, the log stays `is_truncating` until
+        the call is repeated.
+        """
+        return self._truncation.work(offset)
+
+    def restart_at(self, offset: int) -> Work:
+        """Return work that drops everything and begins the log at `offset`; the rules are those of a truncation."""
+        return self._truncation.restart(offset)
+
+    def cut_files(self, offset: int) -> dict[FileHandle, int]:
+        """Return the files whose bytes a truncation changes, with the position from which on it does.
+
+        A connection with an unsent slice beyond such a position must be closed before the work starts: it would send
+        other bytes than those its response was made of.
+        """
+        return self._truncation.cut_files(offset)
+
+    def is_read_from(self, offset: int) -> bool:
+        """Return whether a response is being made of a segment that a truncation to `offset` changes; not for long."""
+        return any(segment.next_offset > offset and segment.log.pins for segment in self.segments)
+
+    def exchange(self, loaded: LoadedLog) -> None:
+        """Continue with the state that a helper loaded after a truncation."""
+        before = {segment.base_offset: segment for segment in self.segments}
+        for segment in loaded.segments:
+            known = before.get(segment.base_offset)
+            if known is not None:
+                segment.created_ms = known.created_ms
+                segment.damaged = tuple(part for part in known.damaged if part[1] <= segment.size)
+        for segment in before.values():
+            for file in segment.all_files():
+                self.files.retire(file)
+        self._take_loaded(loaded)
+        self.synced_offset = max(self.recovery_point, min(self.synced_offset, self.end_offset))
+        self._flusher.log_reloaded(loaded.snapshot)
+        self.appended_bytes += loaded.report.scanned_bytes
         self._forget_places()
-        self.end_offset = self.staged_end_offset = self.active.next_offset
-        self.size_bytes = sum(segment.size for segment in self.segments)
-        self.recovery_point = min(self.recovery_point, self.end_offset)
-        self.synced_offset = min(self.synced_offset, self.end_offset)
-        self.start_offset = min(self.start_offset, self.end_offset)
-        self._flusher.log_truncated()
-        self._reload_state()
-
-    def _shorten_active(self, offset: int) -> None:
-        segment = self.active
-        found = segment.find(offset)
-        if found is None:
-            return
-        position, _size, base_offset = found
-        segment.truncate(position, base_offset)
-        file = self.files.handle(segment.log)
-        self.disk.truncate(file, position)
-        unsynced.sync(self.disk, self.path, file)
-
-    def _reload_state(self) -> None:
-        loader = Loader(
-            files=self.files,
-            folder=self.path,
-            config=self.config,
-            recovery_point=self.recovery_point,
-            start_offset=self.start_offset,
-            clean=True,
-            wall_ms=self.appended_wall_ms,
-            uptime=self._uptime,
-        )
-        self.epochs.truncate_from(self.end_offset)
-        self.producers, snapshot = loader.load_producers(self.segments)
-        state, point = (self.segments, self.producers, self.epochs), self.recovery_point
-        loader.replay(*state, snapshot=snapshot, begin=max(snapshot, 0), recovery_point=point)
-        self._flusher.note_snapshot(snapshot)
 
     def advance_start(self, offset: int) -> None:
         """Advance the log start offset (DeleteRecords): readers see nothing below it; retention removes whole segments
@@ -505,6 +517,8 @@ class PartitionLog:
         if self.closed:
             return
         if clean and not self.failed:
+            if self.is_truncating:
+                raise OSError(EBUSY, "a truncation of the log is not finished; the next start finishes it", self.path)
             self.write_staged()
             self._flusher.flush_everything()
         self.closed = True
@@ -512,11 +526,12 @@ class PartitionLog:
             for file in segment.all_files():
                 self.files.retire(file)
         self._retirement.close()
+        self._truncation.close()
 
     @property
     def has_work(self) -> bool:
         """Return whether a helper thread works on this log; it may continue after the log was closed."""
-        is_exchanging = bool(self.names_generation % 2)
+        is_exchanging = bool(self.names_generation % 2) and (self._truncation.in_flight or not self.is_truncating)
         busy = self._flusher.in_flight or self._retirement.in_flight or self._preallocation.segment is not None
         return busy or is_exchanging
 

@@ -35,7 +35,7 @@ class Preallocation:
         if log.appended_bytes < self._looks_again_at_bytes:
             return None
         self._looks_again_at_bytes = log.appended_bytes + config.preallocation_bytes_min // REFILL_SHARE
-        if not config.preallocate or self.segment is not None or log.failed or log.closed:
+        if not config.preallocate or self.segment is not None or log.failed or log.closed or log.is_truncating:
             return None
         taken_lately = self._bytes_taken_lately()
         if taken_lately < config.preallocation_bytes_min:

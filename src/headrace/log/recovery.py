@@ -22,7 +22,7 @@ from .compaction.interrupted import finish_swaps
 from .config import LogConfig
 from .errors import CorruptFile, DamagedLog, WrongTopicId, is_transient
 from .files import is_blank, read_whole, unlink_if_present, write_atomically
-from .leader_epochs import EPOCHS_FILE_BYTES_MAX, LeaderEpochs
+from .leader_epochs import LeaderEpochs
 from .open_files import OpenFiles
 from .producers import ProducerStates
 from .replay import LogReplay
@@ -53,6 +53,10 @@ class Loader:
     clean: bool
     wall_ms: int
     uptime: DirectoryUptime = field(default_factory=DirectoryUptime)
+    high_watermark: int | None = None
+    """The last known one of a replicated log; None if everything on disk counts as committed."""
+    live_from: int | None = None
+    """The log start of a log in use: older segments are being removed, and files with other names belong to helpers."""
     gaps: bool = False
     """True if compaction may have removed offsets from the log."""
     left: list[Segment] = field(default_factory=list)
@@ -66,7 +70,10 @@ class Loader:
         return self.files.disk
 
     def load_segments(self) -> list[Segment]:
-        bases = remove_leftovers(self.disk, self.folder)
+        if self.live_from is None:
+            bases = remove_leftovers(self.disk, self.folder)
+        else:
+            bases = [base for base in segment_bases(self.disk, self.folder) if base >= self.live_from]
         repaired = self.disk.exists(f"{self.folder}/{names.REPAIRED}")
         self.gaps = repaired or self.config.compact or self.disk.exists(f"{self.folder}/{names.COMPACTED}")
         suspect = unsynced.is_remembered(self.disk, self.folder)
@@ -313,15 +320,6 @@ class Loader:
         if bases:
             self.disk.sync_directory(self.folder)
 
-    def load_epochs(self) -> LeaderEpochs | None:
-        """Load the leader epochs of the folder's checkpoint; None if it is missing or cannot be read."""
-        try:
-            return LeaderEpochs.decode(
-                read_whole(self.disk, f"{self.folder}/{names.LEADER_EPOCHS}", EPOCHS_FILE_BYTES_MAX)
-            )
-        except (CorruptFile, FileNotFoundError):
-            return None
-
     def load_producers(self, segments: list[Segment], *, at_most: int | None = None) -> tuple[ProducerStates, int]:
         """Load the newest readable snapshot not above the log end, with its offset; -1 without one.
 
@@ -368,6 +366,7 @@ class Loader:
             segments=[segment for segment in segments if segment not in self.left],
             wall_ms=self.wall_ms,
             recovery_point=recovery_point,
+            committed_offset=recovery_point if self.high_watermark is None else self.high_watermark,
         )
         for segment in self.unindexed:
             if segment in segments:
@@ -385,14 +384,20 @@ def remove_leftovers(disk: Disk, folder: str) -> list[int]:
     if any(name.endswith((names.CLEANED, names.SWAP)) for name in found):
         finish_swaps(disk, folder)
         found = disk.list_directory(folder)
-    parsed = [(name, names.parse_segment_file(name)) for name in found]
-    bases = sorted(part[0] for _, part in parsed if part is not None and part[1] == names.LOG)
+    bases = segment_bases(disk, folder)
     known = set(bases)
-    for name, part in parsed:
+    for name in found:
+        part = names.parse_segment_file(name)
         orphan = part is not None and part[1] in names.INDEXES and part[0] not in known
         if orphan or name.endswith((names.DELETED, names.TEMPORARY)):
             disk.unlink(f"{folder}/{name}")
     return bases
+
+
+def segment_bases(disk: Disk, folder: str) -> list[int]:
+    """Return the base offsets of the segments in a folder, ascending."""
+    parsed = map(names.parse_segment_file, disk.list_directory(folder))
+    return sorted(part[0] for part in parsed if part is not None and part[1] == names.LOG)
 
 
 def snapshot_offsets(disk: Disk, folder: str) -> list[int]:

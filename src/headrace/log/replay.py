@@ -28,6 +28,8 @@ class LogReplay:
     """The readable segments, in order."""
     wall_ms: int
     recovery_point: int
+    committed_offset: int
+    """Markers below it are committed; those above it may still be replaced by those of another leader."""
     batches: int = 0
 
     def run(self, producers: ProducerStates, epochs: LeaderEpochs, *, snapshot: int, begin: int) -> None:
@@ -41,7 +43,7 @@ class LogReplay:
                 self._apply(segment, producers, segment.transactions.append, epochs, snapshot=snapshot, begin=begin)
                 if segment is not self.segments[-1] and segment.transactions.is_unsynced:
                     self._write(segment)
-            producers.first_unstable_offset(self.recovery_point)  # markers below it are committed
+            producers.first_unstable_offset(self.committed_offset)
 
     def rebuild(self, damaged: Segment, producers: ProducerStates, *, snapshot: int) -> None:
         """Rebuild the index of one segment; `producers` is the state at a snapshot not above its base offset."""
@@ -73,7 +75,7 @@ class LogReplay:
         walk = BatchWalk(self.files.disk, file, position=found[0], end=segment.size, next_offset=found[2])
         for position, fields in walk:
             base = fields[BASE_OFFSET]
-            epochs.assign(fields[LEADER_EPOCH], base)
+            epochs.replay(fields[LEADER_EPOCH], base)
             if fields[PRODUCER_ID] >= 0 and base >= snapshot:
                 if is_marker(fields):
                     aborted = _end(segment, producers, fields, position, walk)

@@ -55,6 +55,7 @@ class ReplicatedAppends:
 
     def append(self, batches: Sequence[memoryview], wall_ms: int, *, leader_epoch_max: int, gaps: bool) -> int:
         log = self._log
+        assert not log.is_truncating, "a log that is truncated takes nothing"
         assert not log.staged, "staged batches must be written before those of another leader"
         gaps = gaps or log.gaps or log.config.compact
         size_max = log.config.replicated_batch_bytes_max

@@ -35,7 +35,7 @@ class Retirement:
         open.
         """
         log = self._log
-        if self.in_flight or log.failed or log.closed:
+        if self.in_flight or log.failed or log.closed or log.is_truncating:
             return None
         self._taken += self._take_due(wall_ms, high_watermark)
         delay_ms = 0 if hurry else log.config.file_delete_delay_ms

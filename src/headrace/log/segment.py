@@ -29,7 +29,7 @@ from .files import create_empty, unlink_if_present
 from .index import OFFSET_ENTRY, TIME_ENTRY, Entry, IndexFile
 from .open_files import OpenFile, OpenFiles
 from .transaction_index import TransactionIndex
-from .walk import HEADER_CHUNK_BYTES, BatchWalk, has_batch_at
+from .walk import HEADER_CHUNK_BYTES, has_batch_at
 
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
 """An index entry stores an offset relative to the segment's base offset in four bytes."""
@@ -133,15 +133,22 @@ class Segment:
         """Return position, size and base offset of the first batch that ends at or after `offset`; None if all end
         before it.
         """
+        return self._find_from(self._indexed_through(offset), offset)
+
+    def position_before(self, offset: int) -> int:
+        """Return the position of a batch that ends below the offset, the last one in the index; 0 without one."""
+        return self._indexed_through(offset - 1)
+
+    def _indexed_through(self, offset: int) -> int:
         place = self.index.count_through(offset - self.base_offset) - 1
         step = 1
         while place >= 0:
             entry = self.index.entry(place)
             if self._entry_matches(entry):
-                return self._find_from(entry[1], offset)
+                return entry[1]
             place -= step  # the index entry is wrong: use an earlier one, or the beginning of the segment
             step *= 2
-        return self._find_from(0, offset)
+        return 0
 
     def _entry_matches(self, entry: Entry) -> bool:
         """Return whether the index entry matches the file."""
@@ -189,27 +196,6 @@ class Segment:
                 return end + size if end == start and at_least_one else end
             end += size
         return end
-
-    def truncate(self, position: int, next_offset: int) -> None:
-        """Forget everything from `position` on; the caller truncates the file."""
-        self.index.keep(self.index.count_through(next_offset - 1 - self.base_offset))
-        self.time_index.keep(self.time_index.count_through_second(next_offset - 1 - self.base_offset))
-        self.transactions.keep_below(next_offset)
-        self.size = self.allocated = position
-        self.next_offset = next_offset
-        last, last_time = self.index.last, self.time_index.last
-        indexed_to = last[1] if last is not None else 0
-        self.bytes_since_index = position - indexed_to
-        self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
-        if last_time is not None:
-            self.max_timestamp, self.max_timestamp_offset = last_time[0], self.base_offset + last_time[1]
-        file = self._files.handle(self.log)
-        for _at, fields in BatchWalk(self._disk, file, position=indexed_to, end=position, next_offset=self.base_offset):
-            if newest_time(fields) > self.max_timestamp:
-                self.max_timestamp = fields[MAX_TIMESTAMP]
-                self.max_timestamp_offset = fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
-        if position == 0:
-            self.first_timestamp = NO_TIMESTAMP
 
     def base_offset_at(self, position: int) -> int:
         """Return the base offset of the batch at a boundary."""

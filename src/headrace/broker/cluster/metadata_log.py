@@ -203,9 +203,16 @@ class MetadataLog:
         self._log.write_staged()
         assert not entries or self._log.end_offset == entries[-1].index, "entries and offsets of the log differ"
 
-    def truncate_to(self, end_offset: int) -> None:
-        """Remove and sync away every entry from this offset on."""
-        self._log.truncate_to(end_offset)
+    @property
+    def has_work(self) -> bool:
+        """Return whether a helper works on the files of the log."""
+        return self._log.has_work
+
+    def truncation_work(self, end_offset: int) -> Work | None:
+        """Return work that removes every entry from this offset on; None if there is none. Call it without
+        `has_work`.
+        """
+        return self._log.truncation_work(end_offset)
 
     def sync_work(self) -> Work | None:
         """Return work that syncs everything appended; None if it is synced or cannot be synced now (`is_synced`)."""
@@ -335,8 +342,8 @@ def _open_partition_log(
         wall_ms=wall_ms,
         files=OpenFiles(disk),
     )
-    if truncate_to is not None:
-        log.truncate_to(truncate_to)
+    if truncate_to is not None and (work := log.truncation_work(truncate_to)) is not None:
+        work.run_inline()
     if (work := log.flush_work()) is not None and (put_off := work.run_inline()) is not None:
         raise put_off.error
     return log

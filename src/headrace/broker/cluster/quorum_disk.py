@@ -17,6 +17,8 @@ from headrace.log.flush import PartialFlush
 from headrace.ports.clock import Clock
 from headrace.ports.spawner import Lane, Spawner
 
+HELPER_LOOK_MS = 10
+"""Interval at which a truncation checks whether helpers still work on the log."""
 DISK_RETRY_MS = 200
 """Wait before the disk is tried again when it or the process is out of space or descriptors."""
 
@@ -59,6 +61,7 @@ class QuorumDisk:
         self._is_waiting = False
         """True after a write found no room, so that this is logged once."""
         self._is_stopped = False
+        self._looks_again = False
         self.on_no_room: Callable[[], None] = lambda: None
         """Called when the metadata directory is full."""
 
@@ -90,7 +93,7 @@ class QuorumDisk:
             if write.hard_state is not None:
                 self._save_hard_state(write)
                 return
-            if not self._prepare(write):
+            if not self._write_chunk(write) or not self._truncate(write):
                 return
             if write.install is not None:
                 self._install(write, write.install)
@@ -104,17 +107,50 @@ class QuorumDisk:
             self._unsynced.append(self._writes.popleft())
         self._sync()
 
-    def _prepare(self, write: Write) -> bool:
-        """Write a chunk of a snapshot and truncate the log, if the write says so; return False if the disk refused."""
+    def _write_chunk(self, write: Write) -> bool:
+        """Write a chunk of a snapshot, if the write has one; return False if the disk refused."""
         try:
             if write.snapshot_chunk is not None:
                 self.log.write_chunk(write.snapshot_chunk)
-            if write.truncate_from is not None:
-                self.log.truncate_to(write.truncate_from - 1)
         except OSError as error:
             self._work_failed(error)
             return False
         return True
+
+    def _truncate(self, write: Write) -> bool:
+        """Truncate the log, if the write says so; return False if the rest of the write has to wait for it."""
+        if write.truncate_from is None:
+            return True
+        if self.log.has_work:
+            self._look_again()
+            return False
+        work = self.log.truncation_work(write.truncate_from - 1)
+        if work is None:
+            return True
+
+        def truncated(result: object, error: BaseException | None) -> None:
+            self._is_saving = False
+            work.done(result, error)
+            if error is not None:
+                self._work_failed(error)
+                return
+            self._writes[0] = replace(write, snapshot_chunk=None, truncate_from=None)
+            self._execute_writes()
+
+        self._is_saving = True
+        self._spawner.submit(work.run, truncated, Lane.METADATA)
+        return False
+
+    def _look_again(self) -> None:
+        """Execute the writes once the sync or another helper that works on the log has ended."""
+
+        def look() -> None:
+            self._looks_again = False
+            self._execute_writes()
+
+        if not self._looks_again:
+            self._looks_again = True
+            self._timers.after(HELPER_LOOK_MS, look)
 
     def _save_hard_state(self, write: Write) -> None:
         """Make the term and the vote durable before the rest of the write, and before all later ones."""

@@ -1,7 +1,8 @@
 """One client's connection: the bytes of its unfinished frame, and its responses in the order of its requests."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -195,6 +196,13 @@ class Connection:
         """Handle the later requests."""
         self.held_bytes = max(0, self.held_bytes - _HELD_BACK_BYTES)
         self.mark_dirty()
+
+    def unsent_ranges(self, files: Container[FileHandle] | None = None) -> Iterator[FileRange]:
+        """Yield the ranges of files, or of these files only, that are not completely sent yet."""
+        parts = chain(self.unsent, *(slot.parts for slot in self.responses if isinstance(slot.parts, list)))
+        for part in parts:
+            if isinstance(part, FileRange) and (files is None or part.file in files):
+                yield part
 
     def mark_dirty(self) -> None:
         if not self.dirty and not self.closed:

@@ -4,7 +4,7 @@
 to the Spawner and completes as an event of a later turn.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Protocol
@@ -29,7 +29,7 @@ from headrace.model.limits import (
     TURN_WORK_MS_MAX,
 )
 from headrace.ports.clock import Clock
-from headrace.ports.disk import Disk, FileHandle, FileRange
+from headrace.ports.disk import Disk, FileHandle
 from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE, ListeningSocket, Network, Token
 from headrace.ports.spawner import Spawner
 from headrace.wire.errors import ProtocolError
@@ -504,14 +504,23 @@ class Loop:
     def files_in_use(self) -> Iterator[FileHandle]:
         """Yield the files of responses that are not sent yet, which must stay open."""
         for connection in self._connections.values():
-            for part in connection.unsent:
-                if isinstance(part, FileRange):
-                    yield part.file
-            for slot in connection.responses:
-                if isinstance(slot.parts, list):
-                    yield from (part.file for part in slot.parts if isinstance(part, FileRange))
+            yield from (part.file for part in connection.unsent_ranges())
             for parked in connection.parked:
                 yield from parked.files()
+
+    def close_senders(self, cut: Mapping[FileHandle, int]) -> None:
+        """Close the connections with unsent ranges that reach beyond these positions of these files.
+
+        A log is about to be truncated there: they would send other bytes than those that the response was made of.
+        """
+        for connection in tuple(self._connections.values()):
+            reaches = any(part.position + part.length > cut[part.file] for part in connection.unsent_ranges(cut))
+            if reaches or any(file in cut for parked in connection.parked for file in parked.files()):
+                self._logger.info(
+                    "connection closed, because what it was being sent is truncated",
+                    peer=connection.transport.peer_address,
+                )
+                self.close(connection)
 
     def close_connections(self) -> None:
         """Close all connections, those of other nodes too."""

@@ -1,16 +1,37 @@
 """Changes of the logs of followed partitions: batches as their leader stamped them, and cuts where logs differ."""
 
+from collections.abc import Callable, Mapping
+
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.table import PartitionTable
+from headrace.broker.timers import Timers
 from headrace.core.replication.role import RestartAt, TruncateTo
 from headrace.ports.clock import Clock
+from headrace.ports.disk import FileHandle
 from headrace.ports.spawner import Spawner
+
+HELPER_LOOK_MS = 10
+"""Interval at which a cut checks whether helpers, or responses in the making, still use the log."""
+CUT_RETRY_MS = 1_000
+"""Wait before a cut that found no disk space or no file descriptor is continued."""
 
 
 class FollowedLogs:
-    def __init__(self, partitions: PartitionTable, *, clock: Clock, spawner: Spawner, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        partitions: PartitionTable,
+        *,
+        clock: Clock,
+        spawner: Spawner,
+        timers: Timers,
+        metrics: Metrics,
+        close_senders: Callable[[Mapping[FileHandle, int]], None],
+    ) -> None:
+        """`close_senders` closes the connections with unsent ranges beyond these positions of these files."""
         self._partitions = partitions
+        self._timers = timers
+        self._close_senders = close_senders
         self._clock = clock
         self._spawner = spawner
         self._metrics = metrics
@@ -39,9 +60,31 @@ class FollowedLogs:
         self._partitions.start_due_work(replica, wall_ms)
 
     def cut(self, replica: Replica, cut: TruncateTo | RestartAt) -> None:
-        """Truncate the log, or begin it again. The replica takes its role again when that is done."""
-        if isinstance(cut, RestartAt):
-            replica.log.truncate_to(replica.log.start_offset)
-            raise NotImplementedError(f"a log cannot begin at {cut.offset} yet")
-        replica.log.truncate_to(cut.offset)
-        self._partitions.retake_role(replica)
+        """Have a helper truncate the log, or begin it again. The replica takes its role again when that is done."""
+        replica.being_cut = True
+        self._try_to_cut(replica, cut)
+
+    def _try_to_cut(self, replica: Replica, cut: TruncateTo | RestartAt) -> None:
+        log = replica.log
+        if replica.offline or log.closed or log.failed:
+            return  # it is opened again by a start, or its topic is deleted
+        begin = log.start_offset if isinstance(cut, RestartAt) else cut.offset
+        if log.has_work or log.is_read_from(begin):
+            self._timers.after(HELPER_LOOK_MS, lambda: self._try_to_cut(replica, cut))
+            return
+        self._close_senders(log.cut_files(begin))
+        work = log.restart_at(cut.offset) if isinstance(cut, RestartAt) else log.truncation_work(cut.offset)
+        if work is None:
+            self._partitions.retake_role(replica)
+            return
+
+        def done(result: object, error: BaseException | None) -> None:
+            work.done(result, error)
+            if log.is_truncating and not log.failed:  # out of space or descriptors
+                if error is not None:
+                    self._partitions.partition_error(replica, error)
+                self._timers.after(CUT_RETRY_MS, lambda: self._try_to_cut(replica, cut))
+            else:
+                self._partitions.retake_role(replica)
+
+        self._spawner.submit(work.run, done)

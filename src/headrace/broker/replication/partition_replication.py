@@ -1,6 +1,6 @@
 """Replication of this node's partitions: its fetches as a follower, those it serves as a leader, and in-sync sets."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.isr_requests import IsrRequests
@@ -19,6 +19,7 @@ from headrace.core.replication.leader import Leader
 from headrace.core.replication.role import ExpandIsr, ShrinkIsr
 from headrace.model.ids import NodeId
 from headrace.ports.bundle import Ports
+from headrace.ports.disk import FileHandle
 
 
 class PartitionReplication(ReplicationHooks):
@@ -43,7 +44,16 @@ class PartitionReplication(ReplicationHooks):
         self._partitions = partitions
         self._timers = timers
         self._logger = logger
-        self._logs = FollowedLogs(partitions, clock=ports.clock, spawner=ports.spawner, metrics=metrics)
+        self.close_senders: Callable[[Mapping[FileHandle, int]], None] = lambda cut: None
+        """Closes the connections that are being sent what a truncation removes; the node sets it."""
+        self._logs = FollowedLogs(
+            partitions,
+            clock=ports.clock,
+            spawner=ports.spawner,
+            timers=timers,
+            metrics=metrics,
+            close_senders=lambda cut: self.close_senders(cut),
+        )
         self._in_sync = InSyncSets(
             node_id=node_id,
             broker_epoch=broker_epoch,
