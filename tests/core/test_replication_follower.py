@@ -135,6 +135,12 @@ class TestTruncation:
     def test_an_empty_log_begins_with_the_batch_that_contains_the_leaders_start(self) -> None:
         role = follower(log_start=10)
         assert role.batch_begins_at(8) == (RestartAt(Offset(8)),)
+        cut = role.truncated(log_start=Offset(8), log_end=Offset(8), last_epoch=-1)
+        assert cut == (FetchFrom(Offset(10), -1),), "the leader has nothing below its start"
+        assert fetched(role, Offset(12), 5, leader_high_watermark=12, leader_log_start=10) == (
+            HighWatermarkRaised(Offset(12)),
+            AdvanceStart(Offset(10)),
+        )
 
     @pytest.mark.parametrize("base_offset", [-1, 10, 12])
     def test_a_batch_elsewhere_is_refused(self, base_offset: int) -> None:

@@ -50,8 +50,11 @@ class Trio:
 
     def append(self, *values):
         """Append a batch at the leader; it is written at the end of the leader's turn."""
+        return self.append_at(self.leader, *values)
+
+    def append_at(self, number, *values):
         batch = bytearray(build_batch([NewRecord(timestamp=0, key=None, value=value) for value in values]))
-        return self.replica(self.leader).append_own(batch, 0)
+        return self.replica(number).append_own(batch, 0)
 
     def run_until(self, reached):
         self.peers.run_until(reached)

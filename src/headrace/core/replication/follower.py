@@ -27,6 +27,7 @@ class Follower(ReplicaRole):
     __slots__ = (
         "_flush_before_fetch",
         "_flushed",
+        "_leader_start",
         "is_truncating",
         "last_epoch",
         "leader",
@@ -60,6 +61,8 @@ class Follower(ReplicaRole):
         self.last_epoch = last_epoch
         self._flushed = flushed
         self._flush_before_fetch = flush_before_fetch
+        self._leader_start = log_start
+        """Where an empty log begins to fetch, if the leader's first batch begins below: the leader sends it whole."""
         self.is_truncating = is_truncating
         """True while the log is cut, when nothing is fetched."""
 
@@ -69,8 +72,10 @@ class Follower(ReplicaRole):
         """Return the next fetch; None while the log is cut, or must be on disk first."""
         if self.is_truncating or (self._flush_before_fetch and self._flushed < self.log_end):
             return None
+        if self.log_end > self.log_start:
+            return FetchFrom(self.log_end, self.last_epoch)
         # An empty log has no last batch, and nothing in it can differ from the leader's.
-        return FetchFrom(self.log_end, self.last_epoch if self.log_end > self.log_start else NO_EPOCH)
+        return FetchFrom(max(self.log_end, self._leader_start), NO_EPOCH)
 
     # Events of this node's log
 
@@ -160,6 +165,7 @@ class Follower(ReplicaRole):
         if self.log_end > self.log_start or not 0 <= base_offset < self.log_end:
             raise WrongAnswer(f"the leader sends a batch at {base_offset}, asked for {self.log_end}")
         self.is_truncating = True
+        self._leader_start = self.log_end
         return (RestartAt(Offset(base_offset)),)
 
     # Events of the controller
