@@ -1,5 +1,10 @@
-"""Rules for every test: Hypothesis has one profile, and continuous integration (CI=true) accepts no skipped test."""
+"""Rules for every test: Hypothesis has one profile, and continuous integration (CI=true) accepts no skipped test.
 
+Python's garbage collector leaves alone what is made while pytest collects the tests, 400,000 objects that all stay. It
+examined them again and again: a quarter of the time of the collection, and a twentieth of the time of the tests.
+"""
+
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -17,6 +22,15 @@ settings.register_profile(
     "headrace", deadline=None, print_blob=True, derandomize=IN_CI, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("headrace")
+
+
+def pytest_sessionstart() -> None:
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
