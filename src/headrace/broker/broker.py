@@ -11,8 +11,10 @@ from headrace.broker.access import OpenAccess
 from headrace.broker.cluster.cluster_member import ClusterMember
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.linearizable_reads import LinearizableReads
+from headrace.broker.cluster.log_end_reports import LogEndReporter
 from headrace.broker.cluster.producer_id_blocks import ProducerIdBlocks
 from headrace.broker.cluster.producer_ids import ProducerIds
+from headrace.broker.cluster.replica_care import ReplicaCare
 from headrace.broker.coordinators.groups import Groups
 from headrace.broker.coordinators.host import Runtime
 from headrace.broker.coordinators.replay import ReplayQueue
@@ -84,6 +86,13 @@ class RunningBroker:
             peers=self.peers,
             timers=timers,
             logger=logger,
+            replica_care=ReplicaCare(
+                controller=controller,
+                timers=timers,
+                logger=logger,
+                settings=lambda: ControllerSettings.of(self.config),
+                balance_interval_ms=lambda: self.config.leader_balance_interval_ms,
+            ),
         )
         self.membership = member.membership
         self.lifecycle = member.lifecycle
@@ -99,6 +108,15 @@ class RunningBroker:
             timers=timers,
             metrics=metrics,
             logger=logger,
+        )
+        self.log_end_reporter = LogEndReporter(
+            node_id=self.node_id,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+            controller=controller,
+            membership=self.membership,
+            peers=self.peers,
+            timers=timers,
+            log_end_of=partitions.log_end_of,
         )
         self.served_fetches = ServedFetches(self)
         self._files = files

@@ -174,6 +174,14 @@ class Outcome(NamedTuple):
             raise BrokerError(self.error, what, self.message)
 
 
+class PartitionReassignment(NamedTuple):
+    """A partition that moves: its replicas, those that it gains, and those that it will lose."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
 class DeletedRecords(NamedTuple):
     low_watermark: int
     error: ErrorCode

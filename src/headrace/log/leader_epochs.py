@@ -4,7 +4,7 @@ The file's format is Kafka's. Its last entry is a checksum: an epoch that no lea
 so that Kafka drops it. Files without a checksum are accepted.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 from headrace.ports.disk import Disk
 from headrace.wire.checksum import crc32c
@@ -30,6 +30,11 @@ class LeaderEpochs:
         self.latest = -1
         self.changed = False
         """True if the file needs to be written."""
+
+    def of_last_batch(self, end_offset: int) -> int:
+        """Return the epoch of the batch before this log end; -1 if none is known."""
+        at = bisect_left(self.starts, end_offset)
+        return self.epochs[at - 1] if at else -1
 
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Assign `epoch` to batches from `start_offset` on; older or equal epochs change nothing."""

@@ -94,6 +94,7 @@ class ApiKey(IntEnum):
     JOIN_CLUSTER = 32_024
 
     CREATE_INVITATION = 32_026
+    REPORT_LOG_ENDS = 32_035
 
 
 PRIVATE_FROM = 32_000
@@ -182,6 +183,7 @@ APIS: dict[int, Api] = {
     ApiKey.FORWARD_REQUEST: Api("forward_request", 0, 0),
     ApiKey.JOIN_CLUSTER: Api("join_cluster", 0, 0),
     ApiKey.CREATE_INVITATION: Api("create_invitation", 0, 0),
+    ApiKey.REPORT_LOG_ENDS: Api("report_log_ends", 0, 0),
 }
 
 

@@ -103,8 +103,8 @@ def _partitions(
             leader_epoch=state.leader_epoch,
             replica_nodes=tuple(state.replica_nodes),
             isr_nodes=tuple(state.isr_nodes),
-            eligible_leader_replicas=(),
-            last_known_elr=(),
+            eligible_leader_replicas=topic.partitions[state.partition_index].elr,
+            last_known_elr=topic.partitions[state.partition_index].last_known_elr,
             offline_replicas=tuple(state.offline_replicas),
         )
         for state in ctx.topic_metadata.partition_states(topic, ctx.listener_name, first, count)

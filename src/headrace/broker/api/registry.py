@@ -49,7 +49,10 @@ SERVED = (
     ServedApi(ApiKey.DESCRIBE_LOG_DIRS, 0, 4, "describe_log_dirs"),
     ServedApi(ApiKey.CREATE_PARTITIONS, 0, 3, "create_partitions", on_controller=True),
     ServedApi(ApiKey.DELETE_GROUPS, 0, 2, "delete_groups"),
+    ServedApi(ApiKey.ELECT_LEADERS, 0, 2, "elect_leaders", on_controller=True),
     ServedApi(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "incremental_alter_configs", on_controller=True),
+    ServedApi(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, "alter_partition_reassignments", on_controller=True),
+    ServedApi(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, "list_partition_reassignments", on_controller=True),
     ServedApi(ApiKey.OFFSET_DELETE, 0, 0, "offset_delete"),
     ServedApi(ApiKey.DESCRIBE_QUORUM, 0, 2, "describe_quorum", on_controller=True),
     ServedApi(ApiKey.UPDATE_FEATURES, 0, 2, "update_features", on_controller=True),
@@ -84,6 +87,7 @@ INTERNAL = (
     ServedApi(ApiKey.JOIN_CLUSTER, 0, 0, "join_cluster"),
     ServedApi(ApiKey.SYNC_PARTITIONS, 0, 0, "sync_partitions"),
     ServedApi(ApiKey.REPORT_BROKER_GONE, 0, 0, "report_broker_gone"),
+    ServedApi(ApiKey.REPORT_LOG_ENDS, 0, 0, "report_log_ends"),
     ServedApi(ApiKey.READ_INDEX, 0, 0, "read_index"),
 )
 """APIs between the nodes of a cluster: served on the CONTROLLER listener alone, and not listed by ApiVersions."""

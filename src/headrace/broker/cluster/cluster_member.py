@@ -3,6 +3,7 @@
 from headrace.broker.cluster.broker_lifecycle import BrokerLifecycle
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.membership import Membership
+from headrace.broker.cluster.replica_care import ReplicaCare
 from headrace.broker.logs import NodeLogger
 from headrace.broker.peers.requests import PeerRequests
 from headrace.broker.timers import Timers
@@ -20,6 +21,7 @@ class ClusterMember:
         peers: PeerRequests,
         timers: Timers,
         logger: NodeLogger,
+        replica_care: ReplicaCare,
     ) -> None:
         node_id = NodeId(config.node_id)
         self.membership = Membership(
@@ -30,6 +32,7 @@ class ClusterMember:
             peers=peers,
             timers=timers,
             logger=logger,
+            replica_care=replica_care,
         )
         self.lifecycle = BrokerLifecycle(
             node_id=node_id,

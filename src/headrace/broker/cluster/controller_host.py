@@ -36,9 +36,13 @@ from headrace.core.controller.commands import (
     TopicToDelete,
 )
 from headrace.core.controller.controller import Controller
+from headrace.core.controller.elections import ElectionResult
 from headrace.core.controller.features import FeatureResult, FeatureUpdate
 from headrace.core.controller.image import MetadataImage
+from headrace.core.controller.partition_changes import Election
+from headrace.core.controller.reassignments import ReassignmentResult, WantedReplicas
 from headrace.core.controller.records import Record
+from headrace.core.controller.recoveries import LogEndReports
 from headrace.core.controller.settings import ControllerSettings
 from headrace.core.raft.effects import RequestRefusal
 from headrace.core.raft.entries import LogEntry
@@ -247,6 +251,25 @@ class ControllerHost:
 
     def alter_isrs(self, alteration: IsrAlteration) -> Proposal[IsrResults]:
         return self.propose(lambda controller: controller.alter_isrs(alteration))
+
+    def elect_leaders(
+        self, election: Election, wanted: Sequence[tuple[str, Sequence[int]]] | None
+    ) -> Proposal[tuple[ElectionResult, ...]]:
+        return self.propose(lambda controller: controller.elect_leaders(election, wanted))
+
+    def reassign(
+        self, wanted: Sequence[WantedReplicas], *, allow_factor_change: bool
+    ) -> Proposal[tuple[ReassignmentResult, ...]]:
+        return self.propose(lambda controller: controller.reassign(wanted, allow_factor_change=allow_factor_change))
+
+    def raise_internal_topics(self) -> Proposal[int]:
+        return self.propose(lambda controller: controller.raise_internal_topics())
+
+    def recover(self, reports: LogEndReports) -> Proposal[tuple[str, ...]]:
+        return self.propose(lambda controller: controller.recover(reports))
+
+    def balance_leaders(self, topics: Sequence[str]) -> Proposal[int]:
+        return self.propose(lambda controller: controller.balance_leaders(topics))
 
     def update_features(
         self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False

@@ -8,6 +8,7 @@ from functools import partial
 
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.broker.cluster.replica_care import ReplicaCare
 from headrace.broker.logs import NodeLogger
 from headrace.broker.peers.events import PeerEvent, PeerLost, PeerRefused
 from headrace.broker.peers.requests import PeerFailure, PeerRequests
@@ -19,6 +20,7 @@ from headrace.core.controller.commands import (
     BrokerState,
     NewBroker,
 )
+from headrace.core.controller.recoveries import LogEnd, LogEndReports
 from headrace.core.controller.sessions import BrokerSession, BrokerSessions
 from headrace.core.controller.shutdowns import ControlledShutdowns
 from headrace.model.ids import NodeId
@@ -40,15 +42,18 @@ class Membership:
         peers: PeerRequests,
         timers: Timers,
         logger: NodeLogger,
+        replica_care: ReplicaCare,
     ) -> None:
         self._node_id = node_id
         self._cluster_id = cluster_id
         self._controller = controller
         self._sessions = BrokerSessions(session_timeout_ms)
         self._shutdowns = ControlledShutdowns()
+        self._log_ends = LogEndReports()
         self._peers = peers
         self._timers = timers
         self._logger = logger
+        self._replica_care = replica_care
         self._activations = 0
         """How often this node became active; work that began under an earlier count has ended."""
         self._reset: dict[NodeId, int] = {}
@@ -61,6 +66,8 @@ class Membership:
         self._activations += 1
         self._sessions.clear()
         self._shutdowns.clear()
+        self._log_ends.clear()
+        self._replica_care.activity_changed()
         if is_active:
             self._controller.found_cluster()
             for broker in tuple(self._controller.image.brokers.values()):
@@ -92,6 +99,7 @@ class Membership:
             if session.node_id != self._node_id:  # this process cannot be gone while it checks
                 seconds = self._sessions.timeout_ms / 1000
                 self._fence(session, f"broker {session.node_id} sent no heartbeat for {seconds:g} s and is fenced")
+        self._replica_care.check()
         self._timers.after(self._sessions.check_interval_ms, partial(self._check, activation))
 
     def _fence(self, session: BrokerSession, message: str) -> None:
@@ -149,6 +157,20 @@ class Membership:
 
     def unregister(self, node_id: NodeId) -> Proposal[BrokerResult]:
         return self._controller.unregister_broker(node_id)
+
+    # Log ends
+
+    def log_ends(self, node_id: NodeId, broker_epoch: int, ends: list[LogEnd]) -> None:
+        """Take the log ends that a broker reports, and elect leaders where all have reported."""
+        broker = self._controller.image.brokers.get(node_id)
+        if broker is None or broker.broker_epoch != broker_epoch or not self._controller.is_active:
+            return
+        self._log_ends.add(self._controller.image, node_id, broker_epoch, ends)
+        self._controller.recover(self._log_ends).then(self._recovered)
+
+    def _recovered(self, outcome: tuple[str, ...] | ProposalFailed) -> None:
+        for note in () if isinstance(outcome, ProposalFailed) else outcome:
+            self._logger.warning(note)
 
     # Evidence that a process is gone
 

@@ -12,7 +12,7 @@ from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX
 from headrace.broker.services import CoordinatorServices, MetadataSource
 from headrace.core.controller.commands import CreatableTopic
-from headrace.core.controller.placement import REPLICATION_FACTOR_MAX
+from headrace.core.controller.placement import internal_replication_factor
 from headrace.core.groups.commands import (
     Commit,
     ConsumerHeartbeat,
@@ -109,7 +109,7 @@ class Groups:
         return CreatableTopic(
             name=OFFSETS_TOPIC,
             partition_count=config.offsets_partitions,
-            replication_factor=min(config.offsets_replication_factor, REPLICATION_FACTOR_MAX),
+            replication_factor=internal_replication_factor(self._services.image, config.offsets_replication_factor),
             configs=(
                 ("cleanup.policy", "compact"),
                 ("compression.type", "producer"),

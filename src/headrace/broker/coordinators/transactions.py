@@ -22,7 +22,7 @@ from headrace.broker.marker_writes import MarkerFields
 from headrace.broker.metrics import Family
 from headrace.broker.partitions.replica import Replica
 from headrace.core.controller.commands import CreatableTopic
-from headrace.core.controller.placement import REPLICATION_FACTOR_MAX
+from headrace.core.controller.placement import internal_replication_factor
 from headrace.core.controller.records import TRANSACTION_VERSION
 from headrace.core.coordination.machine import Now, PendingProducer, Ticket
 from headrace.core.transactions.batch_commands import (
@@ -118,15 +118,14 @@ class Transactions:
 
     def _new_topic(self) -> CreatableTopic:
         config = self._services.config.transactions
-        replication_factor = min(config.log_replication_factor, REPLICATION_FACTOR_MAX)
         return CreatableTopic(
             name=TRANSACTIONS_TOPIC,
             partition_count=config.log_partitions,
-            replication_factor=replication_factor,
+            replication_factor=internal_replication_factor(self._services.image, config.log_replication_factor),
             configs=(
                 ("cleanup.policy", "compact"),
                 ("compression.type", "uncompressed"),
-                ("min.insync.replicas", str(min(config.log_min_insync_replicas, replication_factor))),
+                ("min.insync.replicas", str(config.log_min_insync_replicas)),
                 ("segment.bytes", str(config.log_segment_bytes)),
                 ("unclean.leader.election.enable", "false"),
             ),

@@ -177,6 +177,14 @@ class PartitionTable:
             replica.log.configure(of_logs)
             replica.configure(config)
 
+    def log_end_of(self, topic: str, index: int) -> tuple[int, int] | None:
+        """Return the leader epoch of the last batch of a replica and its end offset; None if it is not open here."""
+        local = self.by_name.get(topic.encode())
+        replica = None if local is None else local.replicas.get(index)
+        if replica is None or replica.offline:
+            return None
+        return replica.log.epochs.of_last_batch(replica.log.end_offset), replica.log.end_offset
+
     def when_ready(self, call: Callable[[], None]) -> None:
         """Call back when every partition that is waiting to be opened can be used, or is known to be closed."""
         self.opener.when_ready(call)

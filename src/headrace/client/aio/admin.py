@@ -6,7 +6,7 @@ from typing import Any, Self, Unpack
 from headrace.client.aio.session import Session
 from headrace.client.config import AdminConfig, resolve_config
 from headrace.client.config_options import AdminOptions
-from headrace.client.core.admin import brokers, configs, groups, partitions, topics, transactions, users
+from headrace.client.core.admin import brokers, configs, groups, partitions, replicas, topics, transactions, users
 from headrace.client.core.calls import ANY_BROKER
 from headrace.client.core.cluster import fetch_metadata
 from headrace.client.errors import InvalidArgument
@@ -31,6 +31,7 @@ from headrace.client.types import (
     OffsetAt,
     Outcome,
     PartitionProducers,
+    PartitionReassignment,
     PreparedTransaction,
     QuorumDescription,
     ResourceType,
@@ -127,6 +128,28 @@ class Admin:
         operation = topics.create_partitions(
             self._session.cluster, totals, validate_only=validate_only, timeout_ms=self._timeout_ms
         )
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def elect_leaders(
+        self, which: Sequence[TopicPartition] | None = None, *, unclean: bool = False
+    ) -> dict[TopicPartition, Outcome]:
+        """Elect the preferred leaders of partitions, of all partitions by default.
+
+        With `unclean`, elect any live replica of partitions that have no leader: it may lack acknowledged records.
+        """
+        operation = replicas.elect_leaders(self._session.cluster, which, unclean=unclean, timeout_ms=self._timeout_ms)
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def reassign_partitions(
+        self, targets: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> dict[TopicPartition, Outcome]:
+        """Move partitions to these brokers, the preferred leader first; None stops a move that is under way."""
+        operation = replicas.reassign_partitions(self._session.cluster, targets, timeout_ms=self._timeout_ms)
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def reassignments(self) -> dict[TopicPartition, PartitionReassignment]:
+        """List the partitions that are being moved."""
+        operation = replicas.list_reassignments(self._session.cluster, timeout_ms=self._timeout_ms)
         return await self._session.run(operation, self._timeout_ms)
 
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, DeletedRecords]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from headrace.client.blocking.blocking_client import BlockingClient
-from headrace.client.core.admin import brokers, configs, groups, partitions, topics, transactions, users
+from headrace.client.core.admin import brokers, configs, groups, partitions, replicas, topics, transactions, users
 from headrace.client.core.calls import ANY_BROKER
 from headrace.client.core.cluster import fetch_metadata
 from headrace.client.errors import InvalidArgument
@@ -28,6 +28,7 @@ from headrace.client.types import (
     OffsetAt,
     Outcome,
     PartitionProducers,
+    PartitionReassignment,
     PreparedTransaction,
     QuorumDescription,
     ResourceType,
@@ -106,6 +107,28 @@ class Admin(BlockingClient):
         operation = topics.create_partitions(
             self._session.cluster, totals, validate_only=validate_only, timeout_ms=self._timeout_ms
         )
+        return self._session.run(operation, self._timeout_ms)
+
+    def elect_leaders(
+        self, which: Sequence[TopicPartition] | None = None, *, unclean: bool = False
+    ) -> dict[TopicPartition, Outcome]:
+        """Elect the preferred leaders of partitions, of all partitions by default.
+
+        With `unclean`, elect any live replica of partitions that have no leader: it may lack acknowledged records.
+        """
+        operation = replicas.elect_leaders(self._session.cluster, which, unclean=unclean, timeout_ms=self._timeout_ms)
+        return self._session.run(operation, self._timeout_ms)
+
+    def reassign_partitions(
+        self, targets: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> dict[TopicPartition, Outcome]:
+        """Move partitions to these brokers, the preferred leader first; None stops a move that is under way."""
+        operation = replicas.reassign_partitions(self._session.cluster, targets, timeout_ms=self._timeout_ms)
+        return self._session.run(operation, self._timeout_ms)
+
+    def reassignments(self) -> dict[TopicPartition, PartitionReassignment]:
+        """List the partitions that are being moved."""
+        operation = replicas.list_reassignments(self._session.cluster, timeout_ms=self._timeout_ms)
         return self._session.run(operation, self._timeout_ms)
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, DeletedRecords]:

@@ -14,6 +14,7 @@ from headrace.core.controller.commands import (
     ControllerDecision,
     Refused,
 )
+from headrace.core.controller.elections import ELECTION_CONFIGS, elections_after
 from headrace.core.controller.image import NO_CONFIGS, ConfigResource, MetadataImage
 from headrace.core.controller.names import check_topic_name
 from headrace.core.controller.records import ConfigRecord, Record, ResourceKind
@@ -81,6 +82,7 @@ def _decide(
     asked = Counter(resource for resource, _ in wanted)
     too_large = len(wanted) > RESOURCES_PER_REQUEST_MAX or sum(len(c) for _, c in wanted) > CONFIGS_PER_REQUEST_MAX
     records: list[Record] = []
+    changed: dict[ConfigResource, Mapping[str, str]] = {}
     results: dict[ConfigResource, ConfigResult] = {}
     for resource, changes in wanted:
         if resource in results:
@@ -100,8 +102,12 @@ def _decide(
         except Refused as refusal:
             results[resource] = ConfigResult(*resource, refusal.code, refusal.message)
             continue
-        records.extend(_difference(resource, current, altered))
+        differences = tuple(_difference(resource, current, altered))
+        if any(record.name in ELECTION_CONFIGS for record in differences):
+            changed[resource] = altered
+        records += differences
         results[resource] = ConfigResult(*resource)
+    records += elections_after(image, settings, changed)
     return ControllerDecision(() if validate_only else tuple(records), tuple(results.values()))
 
 

@@ -7,7 +7,7 @@ and builds another one from the committed records.
 
 from collections.abc import Callable, Sequence
 
-from headrace.core.controller import brokers, configs, features, isr_changes, topics
+from headrace.core.controller import brokers, configs, elections, features, isr_changes, reassignments, topics
 from headrace.core.controller.commands import (
     PRODUCER_IDS_PER_BLOCK,
     BrokerHeartbeat,
@@ -26,7 +26,9 @@ from headrace.core.controller.commands import (
     TopicToDelete,
 )
 from headrace.core.controller.image import MetadataImage
+from headrace.core.controller.partition_changes import Election
 from headrace.core.controller.records import ProducerIdsRecord, Record
+from headrace.core.controller.recoveries import LogEndReports
 from headrace.core.controller.settings import ControllerSettings
 from headrace.model.ids import NodeId, ProducerId, TopicId
 
@@ -64,6 +66,25 @@ class Controller:
 
     def alter_isrs(self, alteration: IsrAlteration) -> ControllerDecision[IsrResults]:
         return isr_changes.alter_isrs(self.image, self.settings, alteration)
+
+    def elect_leaders(
+        self, election: Election, wanted: Sequence[tuple[str, Sequence[int]]] | None
+    ) -> elections.ElectionDecision:
+        return elections.elect_leaders(self.image, self.settings, election, wanted)
+
+    def reassign(
+        self, wanted: Sequence[reassignments.WantedReplicas], *, allow_factor_change: bool = True
+    ) -> reassignments.ReassignmentDecision:
+        return reassignments.reassign(self.image, self.settings, wanted, allow_factor_change=allow_factor_change)
+
+    def raise_internal_topics(self) -> ControllerDecision[int]:
+        return reassignments.raise_internal_topics(self.image, self.settings)
+
+    def recover(self, reports: LogEndReports) -> ControllerDecision[tuple[str, ...]]:
+        return reports.recover(self.image, self.settings)
+
+    def balance_leaders(self, topic_names: Sequence[str]) -> ControllerDecision[int]:
+        return elections.balance_leaders(self.image, self.settings, topic_names)
 
     # Configs
 

@@ -34,7 +34,7 @@ class MetadataDelta:
     partitions_changed: tuple[TopicPartition, ...] = ()
     """Partitions whose leader, epochs, replicas or in-sync set changed."""
     topic_configs_changed: tuple[str, ...] = ()
-    """Names of topics that existed before and still do."""
+    """Names of topics that existed before and still do. The number of replicas decides on configs too."""
     broker_configs_changed: tuple[str, ...] = ()
     """Node ids as text; the empty one stands for every broker."""
     brokers_changed: bool = False
@@ -71,6 +71,8 @@ class _Observer:
                 self._added[record.topic_id, record.partition] = None
             case PartitionChangeRecord() if record.topic_id not in self._created:
                 self._changed[record.topic_id, record.partition] = None
+                if record.replicas is not None and record.topic_id in self._image.topics_by_id:
+                    self._topic_configs[self._image.topics_by_id[record.topic_id].name] = None
             case RemoveTopicRecord():
                 if record.topic_id in self._created:
                     del self._created[record.topic_id]
@@ -119,6 +121,11 @@ def delta_between(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
                 added.append(TopicPartition(topic.name, index))
             elif state != before.partitions[index]:
                 changed.append(TopicPartition(topic.name, index))
+    resized = [
+        topic.name
+        for topic_id, topic in new.topics_by_id.items()
+        if topic_id in old.topics_by_id and topic.replication_factor != old.topics_by_id[topic_id].replication_factor
+    ]
     created = [topic for topic_id, topic in new.topics_by_id.items() if topic_id not in old.topics_by_id]
     new_names = {topic.name for topic in created}
     resources = [key for key in {**old.configs, **new.configs} if old.configs.get(key) != new.configs.get(key)]
@@ -128,9 +135,16 @@ def delta_between(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
         partitions_added=tuple(added),
         partitions_changed=tuple(changed),
         topic_configs_changed=tuple(
-            name
-            for kind, name in resources
-            if kind == ResourceKind.TOPIC and name in new.topics and name not in new_names
+            dict.fromkeys(
+                (
+                    *(
+                        name
+                        for kind, name in resources
+                        if kind == ResourceKind.TOPIC and name in new.topics and name not in new_names
+                    ),
+                    *resized,
+                )
+            )
         ),
         broker_configs_changed=tuple(name for kind, name in resources if kind == ResourceKind.BROKER),
         brokers_changed=old.brokers != new.brokers,

@@ -10,7 +10,9 @@ TOPIC_NAME_LENGTH_MAX = 249
 """With a dash and the partition number, the folder's name still fits the limits of file systems."""
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state"))
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC))
 """Topics of coordinators; clients may only read them."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")

@@ -171,6 +171,29 @@ class PartitionStates(Sequence[PartitionState]):
         nodes = self._tables.nodes.lists
         return iter(dict.fromkeys(node for number in numbers for node in nodes[number]))
 
+    def unsettled(self) -> list[int]:
+        """Return the partitions that have no leader, or eligible leader replicas, in order."""
+        column = self._rows[_ISR::ROW_FIELDS]
+        memberships = self._tables.memberships.lists
+        eligible = (
+            [i for i, number in enumerate(column) if number < 0 and memberships[~number].elr]
+            if self._rows and min(column) < 0
+            else []
+        )
+        return sorted({*self.led_by(NO_NODE), *eligible})
+
+    def led_by_others(self) -> list[int]:
+        """Return the partitions with another leader than their first replica, in order."""
+        nodes = self._tables.nodes.lists
+        replicas = self._rows[_REPLICAS::ROW_FIELDS]
+        preferred = {number: nodes[number][0] for number in dict.fromkeys(replicas)}
+        leaders = self._rows[_LEADER::ROW_FIELDS]
+        return [
+            index
+            for index, (leader, number) in enumerate(zip(leaders, replicas, strict=True))
+            if preferred[number] != leader and leader != NO_NODE
+        ]
+
     def moving(self, first: int) -> Iterator[int]:
         """Iterate over the partitions from `first` on that are being reassigned."""
         column = self._rows[first * ROW_FIELDS + _ISR :: ROW_FIELDS]

@@ -11,7 +11,7 @@ from heapq import heapify, heapreplace
 from typing import NamedTuple
 
 from headrace.core.controller.commands import Refused
-from headrace.core.controller.image import BrokerImage
+from headrace.core.controller.image import BrokerImage, MetadataImage
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 
@@ -120,6 +120,13 @@ def _alternating_racks(brokers: Sequence[BrokerImage]) -> list[list[BrokerImage]
         turn = in_rack[host[0].rack] = in_rack.get(host[0].rack, -1) + 1
         turns.append((turn, host))
     return [host for _, host in sorted(turns, key=lambda each: each[0])]
+
+
+def internal_replication_factor(image: MetadataImage, wanted: int) -> int:
+    """Return the replicas of an internal topic: as many as the operator wants, if there are hosts for them."""
+    if not image.replicates:
+        return 1
+    return max(1, min(wanted, failure_domains(image.brokers.values()), REPLICATION_FACTOR_MAX))
 
 
 def failure_domains(brokers: Iterable[BrokerImage]) -> int:

@@ -23,10 +23,17 @@ class TopicRules:
         *,
         without: NodeId = NO_NODE,
         including: NodeId = NO_NODE,
+        cluster_configs: Mapping[str, str] | None = None,
     ) -> None:
-        """`without` is a broker that the decision takes out of service, `including` one that it puts into service."""
+        """`without` is a broker that the decision takes out of service, `including` one that it puts into service.
+
+        `cluster_configs` are those that the decision sets for every broker.
+        """
         self._image = image
-        self._layers = BrokerLayers(static=settings.static_configs, dynamic_default=image.cluster_configs())
+        self._layers = BrokerLayers(
+            static=settings.static_configs,
+            dynamic_default=image.cluster_configs() if cluster_configs is None else cluster_configs,
+        )
         self._available = frozenset(
             broker.node_id
             for broker in image.brokers.values()
@@ -35,8 +42,10 @@ class TopicRules:
         self._shared: dict[int, ElectionRules] = {}
         """The rules of topics without configs, by the number of replicas."""
 
-    def of(self, topic: TopicImage) -> ElectionRules:
-        configs = self._image.topic_configs(topic.name)
+    def of(self, topic: TopicImage, configs: Mapping[str, str] | None = None) -> ElectionRules:
+        """Return the rules of a topic; `configs` are those that the decision sets."""
+        if configs is None:
+            configs = self._image.topic_configs(topic.name)
         replicas = topic.replication_factor
         if configs:
             return self._rules(configs, replicas)

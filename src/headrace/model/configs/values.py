@@ -128,6 +128,8 @@ class BrokerConfig:
     default_replication_factor: int
     sets_replication_factor: bool
     """False if default.replication.factor has its default, which does not go beyond the failure domains."""
+    leader_balance_interval_ms: float | None
+    """None if leadership is not moved back to preferred replicas."""
     auto_create_topics: bool
     delete_topics: bool
     frame_bytes_max: int
@@ -282,6 +284,11 @@ class _Values:
         return value or ()
 
 
+def _balance_interval_ms(values: _Values) -> float | None:
+    interval_ms = 1_000 * values.whole("leader.imbalance.check.interval.seconds")
+    return interval_ms if values.flag("auto.leader.rebalance.enable") else None
+
+
 def _built(layers: BrokerLayers) -> BrokerConfig:
     values = _Values({key.name: layers.value(key.name) for key in BROKER_CONFIGS})
     cluster = _cluster(values)
@@ -299,6 +306,7 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         num_partitions=values.whole("num.partitions"),
         default_replication_factor=values.whole("default.replication.factor"),
         sets_replication_factor="default.replication.factor" in layers.static,
+        leader_balance_interval_ms=_balance_interval_ms(values),
         auto_create_topics=values.flag("auto.create.topics.enable"),
         delete_topics=values.flag("delete.topic.enable"),
         frame_bytes_max=values.whole("socket.request.max.bytes"),
