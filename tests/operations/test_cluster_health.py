@@ -44,7 +44,7 @@ def test_a_fenced_broker_makes_it_yellow() -> None:
 def test_a_partition_without_a_leader_makes_it_red_and_is_told_first() -> None:
     found = assess(cluster(2), quorum(0, 0, 0), [topic(1, -1)])
     assert found.health is Health.RED
-    assert found.reasons[0] == "1 partition has no leader"
+    assert found.reasons[0] == "1 partition has no leader: orders-1 (waits for broker 1 to be ready)"
     assert len(found.reasons) == 2
 
 
@@ -62,4 +62,46 @@ def test_voters_that_lag_or_are_even_in_number_make_it_yellow() -> None:
     assert found.reasons == (
         "voter 2 is 5000 entries behind",
         "2 controllers vote: an even number tolerates no more failures than one less",
+    )
+
+
+def partition(number: int, *, leader: int, isr: tuple[int, ...], offline: tuple[int, ...] = ()) -> PartitionDescription:
+    return PartitionDescription(
+        partition=number, leader=leader, leader_epoch=0, replicas=(1, 2, 3), isr=isr, offline=offline
+    )
+
+
+def test_partitions_that_lack_replicas_are_named_with_the_reason() -> None:
+    orders = TopicDescription(
+        name="orders",
+        partitions=(
+            partition(0, leader=1, isr=(1, 2, 3)),
+            partition(1, leader=1, isr=(1, 3), offline=(2,)),
+            partition(2, leader=3, isr=(3,), offline=(2,)),
+        ),
+    )
+    found = assess(cluster(2), quorum(0, 0, 0), [orders])
+    assert found.health is Health.YELLOW
+    assert found.reasons == (
+        "2 partitions lack in-sync replicas: orders-1 (broker 2 is not running), "
+        "orders-2 (broker 2 is not running and broker 1 is behind)",
+        "broker 2 is fenced: start it, or see its log",
+    )
+    assert (found.partitions_under_replicated, found.partitions_without_leader) == (2, 0)
+
+
+def test_partitions_without_a_leader_say_which_brokers_to_start() -> None:
+    orders = TopicDescription(
+        name="orders",
+        partitions=(
+            partition(0, leader=-1, isr=(), offline=(1, 2, 3)),
+            partition(1, leader=-1, isr=(), offline=(1, 2)),
+            *(partition(number, leader=-1, isr=(), offline=(1,)) for number in range(2, 5)),
+        ),
+    )
+    (reason,) = assess(cluster(), quorum(0, 0, 0), [orders]).reasons
+    assert reason == (
+        "5 partitions have no leader: orders-0 (brokers 1, 2, 3 are not running), orders-1 (brokers 1, 2 are not "
+        "running, and broker 3 may lack acknowledged records), orders-2 (broker 1 is not running, and brokers 2, 3 "
+        "may lack acknowledged records) and 2 more"
     )

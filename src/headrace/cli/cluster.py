@@ -34,8 +34,8 @@ for _subcommand in (unregister, voters, features):
 def status(ctx: click.Context, bootstrap: str, as_json: bool) -> None:
     """Show the health of the cluster in one line, with the reasons if it is not green.
 
-    green: everything is served. yellow: everything is served, but a broker or voter is missing. red: there is no
-    controller, or partitions have no leader; the command then exits with 1.
+    green: everything is served. yellow: everything is served, but a broker, a replica or a voter is missing. red: there
+    is no controller, or partitions have no leader; the command then exits with 1.
     """
     from headrace.client import Admin
     from headrace.operations.cluster_health import Health, cluster_status
@@ -55,6 +55,7 @@ def status(ctx: click.Context, bootstrap: str, as_json: bool) -> None:
                 "topics": topics,
                 "partitions": found.partitions,
                 "partitions_without_leader": found.partitions_without_leader,
+                "partitions_under_replicated": found.partitions_under_replicated,
             }
         )
     else:

@@ -19,7 +19,9 @@ def print_details(topic: TopicDetails, *, all_configs: bool) -> None:
         f"{kind} {clean(topic.name)}  id {topic.topic_id}  {count_text(len(topic.partitions), 'partition')}  "
         f"{count_text(records, 'offset')}  {size_text(size)}"
     )
-    columns = ("partition", "leader", "leader epoch", "replicas", "in sync", "start", "end", "size")
+    has_eligible = any(partition.eligible for partition in topic.partitions)
+    eligible = ("eligible",) if has_eligible else ()
+    columns = ("partition", "leader", "leader epoch", "replicas", "in sync", *eligible, "start", "end", "size")
     print_table(
         columns,
         (
@@ -29,6 +31,7 @@ def print_details(topic: TopicDetails, *, all_configs: bool) -> None:
                 partition.leader_epoch,
                 ",".join(map(str, partition.replicas)),
                 ",".join(map(str, partition.isr)),
+                *((",".join(map(str, partition.eligible)),) if has_eligible else ()),
                 _known(partition.start_offset),
                 _known(partition.end_offset),
                 size_text(partition.size_bytes),

@@ -1,15 +1,23 @@
 """Health of a cluster in one word, with the reasons when it is not green."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from headrace.client import Admin
 from headrace.client.errors import ClientError
-from headrace.client.types import ClusterDescription, QuorumDescription, TopicDescription
+from headrace.client.types import (
+    ClusterDescription,
+    PartitionDescription,
+    QuorumDescription,
+    TopicDescription,
+)
 from headrace.model.ids import NO_NODE
 from headrace.operations.amounts import count_text
+
+NAMED_MAX = 3
+"""Partitions that a reason names; of the others it gives the number."""
 
 VOTER_LAG_MAX = 1_000
 """Entries that a healthy voter may be behind the leader of the quorum."""
@@ -36,6 +44,8 @@ class ClusterHealth:
     fenced_brokers: tuple[int, ...]
     partitions: int
     partitions_without_leader: int
+    partitions_under_replicated: int
+    """Partitions with a leader and fewer in-sync replicas than replicas."""
 
 
 class ClusterStatus(NamedTuple):
@@ -63,36 +73,81 @@ def assess(
     cluster: ClusterDescription, quorum: QuorumDescription | None, topics: Sequence[TopicDescription], *, why: str = ""
 ) -> ClusterHealth:
     """Assess a cluster; `quorum` is None if it could not be described, and `why` is the reason."""
-    partitions = [partition for topic in topics for partition in topic.partitions]
-    leaderless = sum(partition.leader == NO_NODE for partition in partitions)
+    partitions = [(topic.name, partition) for topic in topics for partition in topic.partitions]
+    leaderless = [each for each in partitions if each[1].leader == NO_NODE]
+    behind = [each for each in partitions if each[1].leader != NO_NODE and len(each[1].isr) < len(each[1].replicas)]
     fenced = tuple(broker.node_id for broker in cluster.brokers if broker.is_fenced)
-    reasons = sorted(
-        _reasons(quorum, why=why, fenced=fenced, leaderless=leaderless), key=lambda reason: reason.health != Health.RED
+    found = (
+        *_quorum_reasons(quorum, why=why),
+        *_partition_reasons(leaderless, behind),
+        *_broker_reasons(fenced),
     )
+    reasons = sorted(found, key=lambda reason: reason.health != Health.RED)
     worst = reasons[0].health if reasons else Health.GREEN
     return ClusterHealth(
         health=worst,
         reasons=tuple(reason.text for reason in reasons),
         fenced_brokers=fenced,
         partitions=len(partitions),
-        partitions_without_leader=leaderless,
+        partitions_without_leader=len(leaderless),
+        partitions_under_replicated=len(behind),
     )
 
 
-def _reasons(quorum: QuorumDescription | None, *, why: str, fenced: Sequence[int], leaderless: int) -> Iterator[Reason]:
+def _partition_reasons(
+    leaderless: Sequence[tuple[str, PartitionDescription]], behind: Sequence[tuple[str, PartitionDescription]]
+) -> Iterator[Reason]:
+    if leaderless:
+        verb = "has" if len(leaderless) == 1 else "have"
+        names = _named(leaderless, _why_leaderless)
+        yield Reason(Health.RED, f"{count_text(len(leaderless), 'partition')} {verb} no leader: {names}")
+    if behind:
+        verb = "lacks" if len(behind) == 1 else "lack"
+        names = _named(behind, _why_behind)
+        yield Reason(Health.YELLOW, f"{count_text(len(behind), 'partition')} {verb} in-sync replicas: {names}")
+
+
+def _named(partitions: Sequence[tuple[str, PartitionDescription]], why: Callable[[PartitionDescription], str]) -> str:
+    names = [f"{topic}-{partition.partition} ({why(partition)})" for topic, partition in partitions[:NAMED_MAX]]
+    more = len(partitions) - NAMED_MAX
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+
+
+def _why_leaderless(partition: PartitionDescription) -> str:
+    """Return which brokers to start, or that the live replicas may lack records."""
+    if set(partition.replicas) <= set(partition.offline):
+        return f"{_brokers(partition.replicas)} not running"
+    live = [node for node in partition.replicas if node not in partition.offline]
+    if not partition.offline:
+        return f"waits for {_brokers(partition.replicas, verb=False)} to be ready"
+    return f"{_brokers(partition.offline)} not running, and {_brokers(live, verb=False)} may lack acknowledged records"
+
+
+def _why_behind(partition: PartitionDescription) -> str:
+    offline = [node for node in partition.replicas if node in partition.offline]
+    lagging = [node for node in partition.replicas if node not in partition.isr and node not in offline]
+    reasons = []
+    if offline:
+        reasons.append(f"{_brokers(offline)} not running")
+    if lagging:
+        reasons.append(f"{_brokers(lagging)} behind")
+    return " and ".join(reasons)
+
+
+def _brokers(nodes: Sequence[int], *, verb: bool = True) -> str:
+    noun, ending = ("broker", " is") if len(nodes) == 1 else ("brokers", " are")
+    return f"{noun} {', '.join(map(str, nodes))}{ending if verb else ''}"
+
+
+def _broker_reasons(fenced: Sequence[int]) -> Iterator[Reason]:
+    if fenced:
+        yield Reason(Health.YELLOW, f"{_brokers(fenced)} fenced: start it, or see its log")
+
+
+def _quorum_reasons(quorum: QuorumDescription | None, *, why: str) -> Iterator[Reason]:
     if quorum is None:
         yield Reason(Health.RED, f"no controller answers, so that topics and configs cannot be changed: {why}")
-    if leaderless:
-        verb = "has" if leaderless == 1 else "have"
-        yield Reason(Health.RED, f"{count_text(leaderless, 'partition')} {verb} no leader")
-    if fenced:
-        noun, verb = ("broker", "is") if len(fenced) == 1 else ("brokers", "are")
-        yield Reason(Health.YELLOW, f"{noun} {', '.join(map(str, fenced))} {verb} fenced: start it, or see its log")
-    if quorum is not None:
-        yield from _quorum_reasons(quorum)
-
-
-def _quorum_reasons(quorum: QuorumDescription) -> Iterator[Reason]:
+        return
     for voter in quorum.voters:
         if voter.lag > VOTER_LAG_MAX:
             yield Reason(

@@ -34,6 +34,8 @@ class PartitionDetails(NamedTuple):
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    eligible: tuple[int, ...]
+    """Eligible leader replicas: not in sync, but with every committed record."""
     start_offset: int
     end_offset: int
     size_bytes: int
@@ -73,7 +75,7 @@ def topic_configs(admin: Admin, names: Iterable[str]) -> dict[str, tuple[ConfigE
 
 
 def topic_details(admin: Admin, topics: Iterable[TopicDescription]) -> list[TopicDetails]:
-    found = list(topics)
+    found = _with_eligible(admin, list(topics))
     led = [
         TopicPartition(topic.name, partition.partition)
         for topic in found
@@ -97,6 +99,18 @@ def topic_details(admin: Admin, topics: Iterable[TopicDescription]) -> list[Topi
         )
         for topic in found
     ]
+
+
+def _with_eligible(admin: Admin, topics: list[TopicDescription]) -> list[TopicDescription]:
+    """Add the eligible leader replicas, which only topics with too few in-sync replicas have."""
+    names = [topic.name for topic in topics if any(len(each.isr) < len(each.replicas) for each in topic.partitions)]
+    if not names:
+        return topics
+    try:
+        described = {topic.name: topic for topic in admin.topic_partitions(names) if not topic.error}
+    except UnsupportedByBroker:
+        return topics
+    return [described.get(topic.name, topic) for topic in topics]
 
 
 def _sizes(admin: Admin) -> dict[tuple[TopicPartition, int], int]:
@@ -127,6 +141,7 @@ def _partition(
         partition.leader_epoch,
         partition.replicas,
         partition.isr,
+        partition.eligible,
         _offset(starts.get(name)),
         _offset(ends.get(name)),
         sizes.get((name, partition.leader), UNKNOWN),

@@ -59,6 +59,7 @@ class PartitionView:
     leader_epoch: int
     replicas: list[int]
     isr: list[int]
+    eligible: list[int]
     start_offset: int
     end_offset: int
     size_bytes: int
@@ -283,4 +284,11 @@ def _view(details: TopicDetails) -> DescribedTopic:
 
 
 def _partition(partition: PartitionDetails) -> PartitionView:
-    return PartitionView(**{**partition._asdict(), "replicas": list(partition.replicas), "isr": list(partition.isr)})
+    return PartitionView(
+        **{
+            **partition._asdict(),
+            "replicas": list(partition.replicas),
+            "isr": list(partition.isr),
+            "eligible": list(partition.eligible),
+        }
+    )
