@@ -12,8 +12,20 @@ from starlette.requests import ClientDisconnect
 
 from headrace import __version__
 from headrace.client.errors import ClientError
-from headrace.manager.api import brokers, cluster, configs, groups, health, records, topics, transactions, users
+from headrace.manager.api import (
+    brokers,
+    cluster,
+    configs,
+    groups,
+    health,
+    records,
+    streams,
+    topics,
+    transactions,
+    users,
+)
 from headrace.manager.cluster_calls import ClusterCalls
+from headrace.manager.feeds import Feeds
 from headrace.manager.gate import Application, Gate
 from headrace.manager.keyed_writes import KeyedWrites
 from headrace.manager.metrics import ManagerMetrics
@@ -28,22 +40,24 @@ from headrace.operations.errors import OperationError
 CLIENT_GONE = 499
 """Status in the log and metrics of a request whose client closed the connection."""
 OPENAPI_PATH = "/v1/openapi.json"
-ROUTERS = (health, topics, records, configs, brokers, cluster, groups, transactions, users)
+ROUTERS = (health, topics, records, streams, configs, brokers, cluster, groups, transactions, users)
 
 
-def create_app(settings: ManagerSettings) -> Application:
-    """Return the application; it connects to the cluster when the first request needs it."""
+def create_app(settings: ManagerSettings) -> tuple[Application, ManagerParts]:
+    """Return the application and its parts; it connects to the cluster when the first request needs it."""
     metrics = ManagerMetrics()
     cluster_calls = ClusterCalls(settings.bootstrap)
     writers, readers = Writers(settings.bootstrap, metrics), Readers(settings.bootstrap)
     keyed = KeyedWrites(settings.bootstrap, cluster=cluster_calls, readers=readers, writers=writers)
     parts = ManagerParts(
-        settings=settings, metrics=metrics, cluster=cluster_calls, writers=writers, readers=readers, keyed=keyed
-    )
+        settings=settings, metrics=metrics, cluster=cluster_calls, writers=writers, readers=readers, keyed=keyed,
+        feeds=Feeds(readers),
+    )  # fmt: skip
 
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
         yield
+        await parts.feeds.close()
         await parts.keyed.close()
         await parts.writers.close()
         parts.cluster.close()
@@ -64,7 +78,7 @@ def create_app(settings: ManagerSettings) -> Application:
         app.include_router(module.router)
     _answer_errors(app)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
-    return Gate(app, metrics, access_log=settings.access_log)
+    return Gate(app, metrics, access_log=settings.access_log), parts
 
 
 def _answer_errors(app: FastAPI) -> None:

@@ -63,6 +63,27 @@ READERS_MAX = 64
 READER_WAIT_SECONDS_MAX = 5
 """Time that a request waits for its turn to read; then it is refused with 503."""
 
+STREAMS_MAX = 2_000
+"""Open streams of one manager; more are refused with 503."""
+
+STREAM_PARTITIONS_MAX = 64
+"""Partitions of a topic that is streamed as a whole: the id of each event has the position of every one."""
+
+STREAM_BUFFER_RECORDS_MAX = 500
+"""Records that wait for the client of one stream; one that is slower goes on later from where it is."""
+
+STREAM_BUFFER_BYTES_MAX = 1 << 20
+"""Bytes of such records, but at least one record."""
+
+STREAM_HEARTBEAT_SECONDS = 15
+"""Interval of the comments on a stream without records, by which proxies and clients see that it is alive."""
+
+FEEDS_MAX = 100
+"""Topics that one manager streams at the same time."""
+
+FEED_IDLE_SECONDS_MAX = 10
+"""Time for which a manager reads a topic after its last stream has ended."""
+
 READ_WAIT_MS_MAX = 30_000
 """The longest `wait_ms` of a request that reads records."""
 

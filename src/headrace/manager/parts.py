@@ -10,6 +10,7 @@ from headrace.manager.metrics import ManagerMetrics
 from headrace.manager.settings import ManagerSettings
 
 if TYPE_CHECKING:
+    from headrace.manager.feeds import Feeds
     from headrace.manager.keyed_writes import KeyedWrites
     from headrace.manager.readers import Readers
     from headrace.manager.writers import Writers
@@ -23,6 +24,7 @@ class ManagerParts:
     writers: "Writers"
     readers: "Readers"
     keyed: "KeyedWrites"
+    feeds: "Feeds"
 
 
 def parts_of(request: Request) -> ManagerParts:

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from headrace.client.aio.consumer import Consumer
 from headrace.client.errors import ClientError
@@ -29,15 +30,15 @@ class Readers:
         except TimeoutError:
             raise ApiProblem(503, f"{READERS_MAX} requests read records already: try again in a moment") from None
         try:
-            consumer = self._created()
+            consumer = self.create()
             try:
                 yield consumer
             finally:
-                await _close(consumer)
+                await close_consumer(consumer)
         finally:
             self._places.release()
 
-    def _created(self) -> Consumer[bytes | None]:
+    def create(self) -> Consumer[bytes | None]:
         return Consumer(
             bootstrap_servers=self._bootstrap,
             client_id="headrace-manager",
@@ -52,8 +53,7 @@ class Readers:
         )
 
 
-async def _close(consumer: Consumer[bytes | None]) -> None:
-    try:
+async def close_consumer(consumer: Consumer[Any]) -> None:
+    """Close a consumer that is not used again; the broker forgets it with its connection in any case."""
+    with suppress(ClientError):
         await consumer.close()
-    except ClientError:
-        pass  # It is not used again, and the broker forgets it with its connection.

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headrace.client.aio.consumer import Consumer
 from headrace.client.types import ConsumerRecord
@@ -37,6 +37,16 @@ class ReadPlan:
     records_max: int
     wait_ms: int = 0
     matches: Predicate | None = None
+    clamp: bool = False
+    """Start at the nearest offset that exists, instead of refusing one that does not."""
+
+    @property
+    def starts_at_end(self) -> bool:
+        return self.start == LATEST and not self.positions and self.offset is None and self.time_ms is None
+
+    def resumed(self, positions: Mapping[int, int]) -> "ReadPlan":
+        """Return the plan that goes on at these positions."""
+        return replace(self, positions=dict(positions), clamp=True)
 
 
 class TopicRead:
@@ -82,6 +92,8 @@ class TopicRead:
         if wanted is None and not plan.positions:
             wanted = plan.offset
         if wanted is not None:
+            if plan.clamp:
+                return min(max(wanted, first), end)
             if not first <= wanted <= end:
                 raise ApiProblem(
                     400, f"{place} has no offset {wanted}: it has {first} to {end}; read from=earliest to start at "
@@ -105,27 +117,29 @@ class TopicRead:
             now = time.monotonic()
             is_behind = any(not self._is_drained(number) for number in self._ends)
             has_found = left < plan.records_max
-            if (
-                now >= searched_until
-                or self._looked_at >= FILTERED_RECORDS_MAX
-                or self._bytes > READ_RESPONSE_BYTES_MAX
-            ):
+            if now >= searched_until or self._is_full():
                 self.is_complete = False
                 return
             if not is_behind and (has_found or now >= deadline):
                 return
             wait_seconds = MARKERS_SECONDS_MAX if is_behind else deadline - now
-            taken = await self._consumer.poll(
-                timeout_ms=max(0.0, wait_seconds * 1000),
-                max_records=min(READ_SLICE_RECORDS, left if plan.matches is None else READ_SLICE_RECORDS),
+            found = self._chosen(
+                await self.more(wait_seconds, records_max=left if plan.matches is None else None), left
             )
-            found = self._chosen(taken, left)
-            if not taken:
-                await self._skip_markers()
             left -= len(found)
             if found:
                 yield found
             await asyncio.sleep(0)
+
+    async def more(self, wait_seconds: float, *, records_max: int | None = None) -> list[ConsumerRecord]:
+        """Return the next records, as they come within this time; the caller keeps `next` up to date for them."""
+        taken = await self._consumer.poll(
+            timeout_ms=max(0.0, wait_seconds * 1000),
+            max_records=min(READ_SLICE_RECORDS, records_max or READ_SLICE_RECORDS),
+        )
+        if not taken:
+            await self._skip_markers()
+        return taken
 
     def _is_full(self) -> bool:
         return self._looked_at >= FILTERED_RECORDS_MAX or self._bytes >= READ_RESPONSE_BYTES_MAX

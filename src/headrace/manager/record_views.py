@@ -1,5 +1,6 @@
 """Records as JSON: keys and values as text, as Base64 where they are not text, or as the JSON that they contain."""
 
+import re
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from headrace.client.types import ConsumerRecord
 Shown = Literal["auto", "json", "base64"]
 """auto: text, or Base64 if it is not UTF-8. json: embedded as JSON where it is JSON, else as auto."""
 
+LINE_ENDS = re.compile(rb"[\r\n]")
 View = Callable[[ConsumerRecord], dict[str, Any]]
 
 
@@ -51,7 +53,8 @@ def _embedded(members: dict[str, Any], name: str, data: bytes | None) -> None:
         except (msgspec.DecodeError, RecursionError):
             pass
         else:
-            members[name] = msgspec.Raw(data)
+            # One line, because lines and events end with one.
+            members[name] = msgspec.Raw(msgspec.json.format(data, indent=-1) if LINE_ENDS.search(data) else data)
             return
     _auto(members, name, data)
 

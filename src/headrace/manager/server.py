@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import uvicorn
 
@@ -24,9 +25,10 @@ IDLE_SECONDS_MAX = 60
 class _Server(uvicorn.Server):
     """Announces its address when it accepts connections."""
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None], end: Callable[[], None]) -> None:
         super().__init__(config)
         self._announce = announce
+        self._end = end
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -35,6 +37,10 @@ class _Server(uvicorn.Server):
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.handle_exit, number, None)
         yield
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._end()
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -46,8 +52,9 @@ def run(settings: ManagerSettings) -> None:
     """Serve until a signal stops it."""
     listener = listen(settings.host, settings.port)
     host, port = listener.getsockname()[:2]
+    application, parts = create_app(settings)
     config = uvicorn.Config(
-        create_app(settings),
+        application,
         http="httptools",
         ws="none",
         loop="asyncio",
@@ -66,7 +73,7 @@ def run(settings: ManagerSettings) -> None:
     for noisy in ("uvicorn", "uvicorn.error", "headrace.client"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     with listener:
-        asyncio.run(_Server(config, lambda: announce(host, port)).serve([listener]))
+        asyncio.run(_Server(config, lambda: announce(host, port), parts.feeds.end_streams).serve([listener]))
 
 
 def announce(host: str, port: int) -> None:

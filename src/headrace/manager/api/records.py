@@ -206,7 +206,7 @@ class ReadRecords:
     """False if a filter, or the size of the response, ended the request before `max` records or the end."""
 
 
-MATCHES_FORM = r"^\d{1,10}:\d{1,19}(,\d{1,10}:\d{1,19})*$"
+POSITIONS = r"^\d{1,10}:\d{1,19}(,\d{1,10}:\d{1,19})*$"
 
 
 @router.get("", response_model=ReadRecords, summary="Read records",
@@ -220,7 +220,7 @@ async def read(
     time: Annotated[str | None, Query(max_length=40, description="Start at this time, such as 15m (ago).")] = None,
     start: Annotated[Literal["earliest", "latest"], Query(alias="from")] = "earliest",
     positions: Annotated[
-        str | None, Query(max_length=1_000_000, pattern=MATCHES_FORM, description="As the previous response had them.")
+        str | None, Query(max_length=1_000_000, pattern=POSITIONS, description="As the previous response had them.")
     ] = None,
     max_records: Annotated[int, Query(alias="max", ge=1, le=RECORDS_PER_REQUEST_MAX)] = 100,
     wait_ms: Annotated[int, Query(ge=0, le=READ_WAIT_MS_MAX, description="Time to wait for a first record.")] = 0,
@@ -234,13 +234,13 @@ async def read(
     plan = ReadPlan(
         topic=topic,
         partition=partition,
-        positions=_positions(positions),
+        positions=parse_positions(positions),
         offset=_offset(offset, partition),
-        time_ms=_time(time),
+        time_ms=parse_start_time(time),
         start=EARLIEST if start == "earliest" else LATEST,
         records_max=max_records,
         wait_ms=wait_ms,
-        matches=_predicate(filter),
+        matches=parse_predicate(filter),
     )
     count = len((await parts.cluster.run(lambda admin: existing(admin, topic))).partitions)
     if NDJSON in request.headers.get("accept", ""):
@@ -276,7 +276,7 @@ async def _resumed(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[by
         yield chunk
 
 
-def _positions(text: str | None) -> dict[int, int]:
+def parse_positions(text: str | None) -> dict[int, int]:
     found: dict[int, int] = {}
     for each in text.split(",") if text else ():
         partition, _, position = each.partition(":")
@@ -290,7 +290,7 @@ def _offset(offset: int | None, partition: int | None) -> int | None:
     return offset
 
 
-def _time(text: str | None) -> int | None:
+def parse_start_time(text: str | None) -> int | None:
     if text is None:
         return None
     try:
@@ -299,7 +299,7 @@ def _time(text: str | None) -> int | None:
         raise ApiProblem(400, f"time: {wrong}") from None
 
 
-def _predicate(text: str | None) -> Predicate | None:
+def parse_predicate(text: str | None) -> Predicate | None:
     if text is None:
         return None
     try:

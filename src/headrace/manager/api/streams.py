@@ -1,0 +1,61 @@
+"""Push: the records of a topic as Server-Sent Events."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header, Query, Response
+
+from headrace.manager.api.records import POSITIONS, parse_positions, parse_predicate, parse_start_time
+from headrace.manager.api.topics import existing
+from headrace.manager.event_streams import MEDIA_TYPE, EventStreamResponse, RecordStream
+from headrace.manager.limits import STREAM_PARTITIONS_MAX
+from headrace.manager.parts import Parts
+from headrace.manager.problems import ApiProblem
+from headrace.manager.reads import EARLIEST, LATEST, ReadPlan
+from headrace.manager.record_views import Shown, record_view
+
+router = APIRouter(prefix="/v1/topics/{topic}/stream", tags=["records"])
+
+
+@router.get("", summary="Stream records as they come", response_class=Response,
+            responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}})  # fmt: skip
+async def stream(
+    parts: Parts,
+    topic: str,
+    partition: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="One partition alone.")] = None,
+    time: Annotated[str | None, Query(max_length=40, description="Start at this time, such as 15m (ago).")] = None,
+    start: Annotated[Literal["earliest", "latest"], Query(alias="from")] = "latest",
+    positions: Annotated[
+        str | None, Query(max_length=10_000, pattern=POSITIONS, description="As a response of GET records had them.")
+    ] = None,
+    filter: Annotated[str | None, Query(description="An expression such as value.amount > 100.")] = None,
+    shown: Annotated[Shown, Query(alias="as", description="The form of keys and values.")] = "auto",
+    last_event_id: Annotated[
+        str | None, Header(max_length=10_000, pattern=POSITIONS, description="The id of the last event received.")
+    ] = None,
+) -> Response:
+    """Server-Sent Events of committed records; each has the members of a record of `GET records`.
+
+    The id of an event is the position after it. A client that connects again with it as Last-Event-ID, as EventSource
+    does, misses no record and gets none twice, while the records are retained.
+    """
+    plan = ReadPlan(
+        topic=topic,
+        partition=partition,
+        positions=parse_positions(last_event_id or positions),
+        time_ms=parse_start_time(time),
+        start=EARLIEST if start == "earliest" else LATEST,
+        records_max=1,
+        wait_ms=1,
+        matches=parse_predicate(filter),
+        clamp=last_event_id is not None,
+    )
+    count = len((await parts.cluster.run(lambda admin: existing(admin, topic))).partitions)
+    if partition is not None and partition >= count:
+        raise ApiProblem(404, f'topic "{topic}" has no partition {partition}: it has {count}, from 0 on')
+    if partition is None and count > STREAM_PARTITIONS_MAX:
+        raise ApiProblem(
+            400, f'topic "{topic}" has {count} partitions: name one with partition, because a stream of a whole topic '
+            f"may have {STREAM_PARTITIONS_MAX}"
+        )  # fmt: skip
+    records = RecordStream(plan, count, feeds=parts.feeds, readers=parts.readers)
+    return EventStreamResponse(records, plan, record_view(shown), parts.metrics)
