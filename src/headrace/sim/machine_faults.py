@@ -30,8 +30,10 @@ class MachineFaults:
         schedule: Schedule,
         *,
         with_power_cuts: bool,
+        full_disk_free_bytes_max: int = FULL_DISK_FREE_BYTES_MAX,
     ) -> None:
         """Without power cuts the process is killed instead."""
+        self._full_disk_free_bytes_max = full_disk_free_bytes_max
         self._context = context
         self._operator = operator
         self._entropy = entropy
@@ -95,7 +97,7 @@ class MachineFaults:
 
     def fill_disk(self) -> None:
         disk = self._machine.disk
-        free_bytes = self._entropy.below(FULL_DISK_FREE_BYTES_MAX)
+        free_bytes = self._entropy.below(self._full_disk_free_bytes_max)
         disk.capacity_bytes = self._capacity_bytes - disk.free_bytes("") + free_bytes
         self._plan_repair()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from headrace.model.ids import NO_NODE
 from headrace.sim.node import VirtualNode
 from headrace.sim.world import World
 
@@ -30,6 +31,18 @@ class VirtualCluster:
     @property
     def all_serve(self) -> bool:
         return all(virtual.serves for virtual in self.nodes)
+
+    def trouble(self) -> str:
+        """Return what is missing until every broker serves and shows a leader of every partition; empty if nothing."""
+        for virtual in self.nodes:
+            name = virtual.machine.name
+            if not virtual.serves:
+                return f"{name} does not serve"
+            for topic in virtual.running.broker.image.topics.values():
+                for index, state in enumerate(topic.partitions):
+                    if state.leader == NO_NODE:
+                        return f"{topic.name}-{index} has no leader in the metadata of {name}"
+        return ""
 
     def controller(self) -> tuple[VirtualNode, int] | None:
         """Return the active controller and its term, if there is one."""

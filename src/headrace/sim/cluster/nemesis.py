@@ -20,6 +20,8 @@ RESET_ONE_IN = 6
 SLOW_MS_MAX = 6_000
 SLOW_DELAY_MS_MAX = 900
 DRIFT_PERCENT_MAX = 1.0
+FULL_DISK_FREE_BYTES_MAX = 500
+"""Little, because a broker of a cluster writes little before it sees that its disk is almost full."""
 USUAL_DELAYS_MS_MAX = (0, 0, 15, 60, 150)
 SELDOM_CUT_EIGHTHS = 6
 MANDATORY_SHARE = (2, 7)
@@ -106,6 +108,7 @@ class ClusterNemesis:
                     entropy.branch(own.virtual.machine.name),
                     self._schedule,
                     with_power_cuts=with_power_cuts,
+                    full_disk_free_bytes_max=FULL_DISK_FREE_BYTES_MAX,
                 ),
             )
             for own, operator in operators

@@ -32,7 +32,7 @@ PROGRESS_MS_MAX = 30_000
 TOPICS = ("left", "right")
 PARTITIONS_MAX = 4
 
-PROGRESS = "once everything is healed, every client makes progress within 30 s"
+PROGRESS = "once everything is healed, every partition has a leader and every client makes progress within 30 s"
 
 
 class ClusterScenario(ScenarioFacts):
@@ -111,8 +111,7 @@ class ClusterRun:
             self._step()
         nemesis.heal()
         self._healing = True
-        self._run_until(lambda: self.context.cluster.all_serve, "a broker does not serve")
-        self._await_progress()
+        self._await_recovery()
         self._settle()
         self._auditor.check()
         self._end_all_at_once()
@@ -146,16 +145,19 @@ class ClusterRun:
         ]
         self._administrator = ClusterAdministrator(context)
 
-    def _await_progress(self) -> None:
+    def _await_recovery(self) -> None:
+        """Wait until every broker serves, every partition has a leader and every client has made progress."""
         for client in self._clients():
             client.hurry()
         waiting = self._clients()
 
-        def progressed() -> bool:
+        def trouble() -> str:
             waiting[:] = [client for client in waiting if not client.has_progressed()]
-            return not waiting
+            if waiting:
+                return f"{', '.join(client.name for client in waiting)} got nowhere"
+            return self.context.cluster.trouble()
 
-        self._run_until(progressed, lambda: f"{', '.join(client.name for client in waiting)} got nowhere")
+        self._run_until(lambda: not trouble(), trouble)
 
     def _settle(self) -> None:
         """Let clients begin nothing new and wait until their requests have ended."""
