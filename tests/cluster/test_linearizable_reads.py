@@ -12,14 +12,12 @@ from headrace.core.raft.settings import READS_PENDING_MAX
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 from headrace.model.limits import FORWARD_RETRY_MS, FORWARD_WAIT_MS
-from headrace.sim.cluster.brokers import CLIENT_PORT, VirtualCluster
 from headrace.sim.workloads import requests
-from headrace.sim.workloads.connection import KafkaConnection
-from headrace.sim.world import World
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from headrace.wire.messages.read_index import ReadIndexRequest, ReadIndexResponse
 from tests.cluster.pairs import Pair
+from tests.cluster.three_brokers import Three
 from tests.transactions.fake_peers import BROKEN, FakePeers
 
 HERE, OTHER = NodeId(1), NodeId(2)
@@ -146,40 +144,8 @@ def test_the_active_controller_names_the_offset_of_its_committed_metadata():
     assert (answer.error_code, answer.metadata_offset) == (ErrorCode.NONE, pair.image.version)
 
 
-class Three:
-    """Three brokers, and a client that asks any of them."""
-
-    def __init__(self):
-        self.world = World(5)
-        self.cluster = VirtualCluster(self.world, 3, {})
-        founder, *others = self.cluster.nodes
-        founder.boot()
-        self.cluster.hand_out_key()
-        for virtual in others:
-            virtual.start()
-        self.world.run_until(lambda: self.cluster.all_serve and all(self.voters(each) == 3 for each in others))
-
-    def voters(self, virtual):
-        return len(virtual.running.quorum.voters)
-
-    def send(self, virtual, api_key, version, request):
-        connection = KafkaConnection(self.world, virtual.machine.name, CLIENT_PORT)
-        connection.send(api_key, version, request)
-        return connection
-
-    def answer(self, connection):
-        answers: list[Any] = []
-
-        def is_answered():
-            answers.extend(connection.poll())
-            return bool(answers)
-
-        self.world.run_until(is_answered)
-        ((_, response),) = answers
-        return response
-
-    def ask(self, virtual, api_key, version, request):
-        return self.answer(self.send(virtual, api_key, version, request))
+class Readers(Three):
+    """Three brokers, and a client that sets a config of a topic and reads it back."""
 
     def set_retention(self, virtual, value):
         change = requests.config_change("t", "retention.ms", value)
@@ -190,17 +156,10 @@ class Three:
         wanted = requests.config_of("t", "retention.ms")
         return self.send(virtual, ApiKey.DESCRIBE_CONFIGS, requests.DESCRIBE_CONFIGS, wanted)
 
-    def isolate(self, virtual):
-        name = virtual.machine.name
-        for other in self.cluster.nodes:
-            if other is not virtual:
-                for source, to in ((name, other.machine.name), (other.machine.name, name)):
-                    self.world.fabric.links.between(source, to).is_cut = True
-
 
 @pytest.fixture(scope="module")
 def three():
-    three = Three()
+    three = Readers()
     created = three.ask(
         three.cluster.nodes[0], ApiKey.CREATE_TOPICS, requests.CREATE_TOPICS, requests.new_topic("t", 1)
     )

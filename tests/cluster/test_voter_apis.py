@@ -7,9 +7,12 @@ from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages.add_raft_voter import AddRaftVoterRequest
 from headrace.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from tests.cluster.three_brokers import Three
 from tests.peers.nodes import CLIENT_PORT, PeerWorld
 from tests.peers.test_listener import Caller
 
+PROMOTION_MS = 10_000
+"""Time in which a leader promotes every observer that it may."""
 ONE_VOTER = {"settings": {"headrace.controllers.target": "1"}}
 
 
@@ -89,3 +92,42 @@ def test_a_request_for_another_cluster_is_refused(quorum):
     refused = quorum.add(cluster_id="wine")
     assert refused.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
     assert quorum.voters == [1]
+
+
+class Voters(Three):
+    """Three brokers whose voters an operator changes."""
+
+    def ids(self):
+        active = self.cluster.controller()
+        return [] if active is None else sorted(key.node_id for key in active[0].running.quorum.voters)
+
+    def change(self, api_key, request, voter_id):
+        directory = self.cluster.nodes[voter_id - 1].running.quorum.me.directory_id
+        message = request(cluster_id=None, voter_id=voter_id, voter_directory_id=decode_uuid(directory))
+        answer = self.ask(self.cluster.nodes[0], api_key, 0, message)
+        assert answer.error_code == ErrorCode.NONE, answer.error_message
+
+    def pass_time(self, duration_ms):
+        end_ms = self.world.time.now_ms + duration_ms
+        self.world.run_until(lambda: self.world.time.now_ms >= end_ms)
+
+
+@pytest.mark.slow
+def test_a_removed_voter_stays_an_observer_under_every_controller_until_it_is_added_again():
+    three = Voters()
+    three.change(ApiKey.REMOVE_RAFT_VOTER, RemoveRaftVoterRequest, 3)
+    three.pass_time(PROMOTION_MS)
+    assert three.ids() == [1, 2]
+    active = three.cluster.controller()
+    assert active is not None
+    former, _ = active
+    former.stop()
+    former.boot()
+    three.world.run_until(lambda: three.cluster.all_serve and three.cluster.controller() is not None)
+    three.pass_time(PROMOTION_MS)
+    assert three.ids() == [1, 2]
+    three.change(ApiKey.ADD_RAFT_VOTER, AddRaftVoterRequest, 3)
+    assert three.ids() == [1, 2, 3]
+    three.change(ApiKey.REMOVE_RAFT_VOTER, RemoveRaftVoterRequest, 2)
+    three.change(ApiKey.ADD_RAFT_VOTER, AddRaftVoterRequest, 2)
+    assert three.ids() == [1, 2, 3]

@@ -10,8 +10,8 @@ from tests.broker.virtual import VirtualBroker
 from tests.groups.wire import GroupClient, group_broker
 
 TOPIC, BROKER = 2, 4
-READ_BY_NAME = {"node.id", "broker.id"}
-"""Read from the layers, which know whether the file has both."""
+READ_BY_NAME = {"node.id", "broker.id", "headrace.controller.promotion"}
+"""Read from the layers, which know whether the file has both, or by the active controller for another node."""
 
 
 class Recorded(views._Values):

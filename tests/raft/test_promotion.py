@@ -31,15 +31,29 @@ def observer(*, match_index: int = 1_000, heard_ms: float = NOW_MS, may_vote: bo
     return progress
 
 
-def change(state: RaftState, observers: dict[ReplicaKey, Progress], target: int = 3) -> VoterChange | None:
+def change(
+    state: RaftState, observers: dict[ReplicaKey, Progress], target: int = 3, *, removed: tuple[int, ...] = ()
+) -> VoterChange | None:
     others = {voter: observer(may_vote=False) for voter in state.voters if voter != state.me}
-    return next_voter_change(state, {**others, **observers}, target=target, host_of=lambda node: HOSTS.get(node))
+    return next_voter_change(
+        state,
+        {**others, **observers},
+        target=target,
+        host_of=lambda node: HOSTS.get(node),
+        may_promote=lambda node: node not in removed,
+    )
 
 
 def test_voters_are_added_in_pairs() -> None:
     assert change(leader(key(1)), {key(3): observer()}) is None
     assert change(leader(key(1)), {key(3): observer(), key(4): observer()}) == (key(3), True)
     assert change(leader(key(1), key(3)), {key(4): observer()}) == (key(4), True)
+
+
+def test_a_node_that_an_operator_removed_is_not_added() -> None:
+    ready = {key(3): observer(), key(4): observer(), key(5): observer()}
+    assert change(leader(key(1), key(2)), ready, removed=(3, 4)) == (key(5), True)
+    assert change(leader(key(1), key(2)), ready, removed=(3, 4, 5)) is None
 
 
 @pytest.mark.parametrize("target", [1, 3])

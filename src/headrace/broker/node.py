@@ -28,6 +28,7 @@ from headrace.broker.scrub import Scrubber
 from headrace.broker.startup import Startup
 from headrace.broker.storage import StorageWatch
 from headrace.broker.timers import Timers
+from headrace.core.controller.promotion import may_be_promoted
 from headrace.core.controller.settings import ControllerSettings
 from headrace.core.raft.ids import DirectoryId, ReplicaKey
 from headrace.core.raft.messages import Message
@@ -151,6 +152,7 @@ class Node:
         )
         quorum.voter_target = cluster.controllers_target
         quorum.host_of = self._host_of
+        quorum.may_promote = lambda node_id: may_be_promoted(self.broker.image, node_id)
         return quorum, replay
 
     def _host_of(self, node_id: NodeId) -> str | None:

@@ -78,8 +78,7 @@ def add(bootstrap: str, node_id: int, as_json: bool) -> None:
 def remove(bootstrap: str, node_id: int, yes: bool, as_json: bool) -> None:
     """Remove a voter, for example one whose machine is lost.
 
-    A controller that runs becomes an observer, and is promoted again while the cluster has fewer voters than
-    headrace.controllers.target: stop it first.
+    A controller that runs becomes an observer, and stays one until `headrace cluster voters add` names it.
     """
     from headrace.client import Admin
 

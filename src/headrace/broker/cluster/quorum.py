@@ -36,7 +36,7 @@ from headrace.core.raft.ids import Index, ReplicaKey, Term, Voters
 from headrace.core.raft.leadership import Leadership
 from headrace.core.raft.machine import RaftMachine
 from headrace.core.raft.messages import Message
-from headrace.core.raft.promotion import HostOf
+from headrace.core.raft.promotion import HostOf, MayPromote
 from headrace.core.raft.settings import RaftSettings
 from headrace.model.ids import NodeId
 from headrace.ports.clock import Clock
@@ -121,6 +121,7 @@ class MetadataQuorum:
         self.voter_target = 1
         """The number of voters up to which this replica promotes others while it leads."""
         self.host_of: HostOf = lambda node_id: None
+        self.may_promote: MayPromote = lambda node_id: True
         self.leaderless_since_ms: int | None = clock.wall_ms()
         """The wall-clock time since which no leader is known; None while a leader is known."""
         self._leading: Leadership | None = None
@@ -280,7 +281,9 @@ class MetadataQuorum:
         leadership = self._machine.leadership
         if leadership is None or self.offline is not None:
             return
-        change = leadership.next_voter_change(target=self.voter_target, host_of=self.host_of)
+        change = leadership.next_voter_change(
+            target=self.voter_target, host_of=self.host_of, may_promote=self.may_promote
+        )
         if change is None:
             return
         event_type = AddVoter if change.is_addition else RemoveVoter

@@ -7,7 +7,16 @@ and builds another one from the committed records.
 
 from collections.abc import Callable, Sequence
 
-from headrace.core.controller import brokers, configs, elections, features, isr_changes, reassignments, topics
+from headrace.core.controller import (
+    brokers,
+    configs,
+    elections,
+    features,
+    isr_changes,
+    promotion,
+    reassignments,
+    topics,
+)
 from headrace.core.controller.commands import (
     PRODUCER_IDS_PER_BLOCK,
     BrokerHeartbeat,
@@ -125,6 +134,9 @@ class Controller:
 
     def unregister_broker(self, node_id: NodeId) -> ControllerDecision[BrokerResult]:
         return brokers.unregister_broker(self.image, node_id)
+
+    def set_promotion(self, node_id: NodeId, *, allowed: bool) -> ControllerDecision[None]:
+        return promotion.set_promotion(self.image, node_id, allowed=allowed)
 
     # Features
 

@@ -11,7 +11,7 @@ from headrace.core.raft.ids import Index, ReplicaKey, Voters, voter_set
 from headrace.core.raft.membership import addition_refusal, change_refusal, removal_refusal
 from headrace.core.raft.messages import AppendResponse, ElectionRequest
 from headrace.core.raft.progress import Progress
-from headrace.core.raft.promotion import HostOf, VoterChange, next_voter_change
+from headrace.core.raft.promotion import HostOf, MayPromote, VoterChange, next_voter_change
 from headrace.core.raft.proposals import PendingProposals
 from headrace.core.raft.reads import PendingReads
 from headrace.core.raft.replication import Replication
@@ -159,11 +159,13 @@ class Leadership:
 
     # Voters and observers
 
-    def next_voter_change(self, *, target: int, host_of: HostOf) -> VoterChange | None:
+    def next_voter_change(self, *, target: int, host_of: HostOf, may_promote: MayPromote) -> VoterChange | None:
         """Return the change of the voter set that is due and would not be refused now."""
         if self._transfer is not None or change_refusal(self._state, term_start=self.term_start) is not None:
             return None
-        return next_voter_change(self._state, self.peers.progress, target=target, host_of=host_of)
+        return next_voter_change(
+            self._state, self.peers.progress, target=target, host_of=host_of, may_promote=may_promote
+        )
 
     def add_voter(self, event: AddVoter) -> None:
         state = self._state

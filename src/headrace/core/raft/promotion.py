@@ -1,8 +1,9 @@
 """The next change of the voter set that a leader makes by itself: one voter at a time, towards a target count.
 
-Observers that may vote and have caught up are promoted. The number of voters grows in pairs, because an even number
-tolerates no more failures than the odd number below it. A node that returned with another directory replaces its
-former self. A voter that shares its host is replaced by an observer on a host without voters.
+Observers that may vote and have caught up are promoted, except those that an operator has removed from the voters. The
+number of voters grows in pairs, because an even number tolerates no more failures than the odd number below it. A node
+that returned with another directory replaces its former self. A voter that shares its host is replaced by an observer
+on a host without voters.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,6 +18,9 @@ from headrace.model.ids import NodeId
 HostOf = Callable[[NodeId], str | None]
 """Returns the host of a node; None if it is not known."""
 
+MayPromote = Callable[[NodeId], bool]
+"""Returns whether a node may become a voter without a request of an operator."""
+
 
 class VoterChange(NamedTuple):
     voter: ReplicaKey
@@ -24,13 +28,18 @@ class VoterChange(NamedTuple):
 
 
 def next_voter_change(
-    state: RaftState, progress: Mapping[ReplicaKey, Progress], *, target: int, host_of: HostOf
+    state: RaftState,
+    progress: Mapping[ReplicaKey, Progress],
+    *,
+    target: int,
+    host_of: HostOf,
+    may_promote: MayPromote,
 ) -> VoterChange | None:
     """Return the change to request next, or None if the voter set is as it should be."""
     ready = [
         key
         for key, each in progress.items()
-        if each.may_vote and key not in state.voters and has_caught_up(state, each)
+        if each.may_vote and key not in state.voters and may_promote(key.node_id) and has_caught_up(state, each)
     ]
     returned = _former_self(state, ready)
     if returned is not None:

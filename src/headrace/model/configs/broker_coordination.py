@@ -107,6 +107,7 @@ _CONTROLLER = (
     row("broker.heartbeat.interval.ms", INT, 1_000, "The interval of the heartbeats from a broker to the controller; at most half of broker.session.timeout.ms.", low=1),
     row("broker.session.timeout.ms", INT, 6_000, "The time without a heartbeat after which the controller fences a broker.", low=100),
     row("headrace.controllers.target", INT, 3, "The number of voters that the metadata quorum grows to while enough controllers are there: 1, 3 or 5.", validator=controllers_target_error),
+    row("headrace.controller.promotion", BOOLEAN, True, "Whether the active controller may make this node a voter by itself. RemoveRaftVoter sets it to false for the node, and AddRaftVoter removes that again; in a file it has no effect.", scope=Scope.PER_BROKER),
     row("headrace.host", STRING, None, "The failure domain of this node above its rack: brokers with the same value are expected to fail together, and replicas avoid sharing one. Defaults to the host name of the machine."),
     row("metadata.log.dir", STRING, None, "The directory of the metadata log; defaults to the first log directory.", honoured=False),
     row("metadata.log.segment.bytes", INT, 1 << 30, "The segment size of the metadata log.", low=12, honoured=False),

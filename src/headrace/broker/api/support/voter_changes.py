@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.authorization import cluster_refusal
+from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.raft.effects import Outcome, RequestRefusal, RequestRefused
 from headrace.core.raft.ids import DirectoryId, ReplicaKey
 from headrace.log.checkpoints import encode_uuid
@@ -23,6 +24,10 @@ _CODES = {
     RequestRefusal.TRANSFER_IN_PROGRESS: ErrorCode.NOT_CONTROLLER,
 }
 """Error codes of refusals; all others pass with time."""
+
+Decided = Callable[[Outcome], None]
+VoterChangeRequest = Callable[[Decided], None]
+"""Asks the quorum for a change of its voters, and calls back with the outcome."""
 
 MakeResponse = Callable[[ErrorCode, str | None], object]
 """Builds the response from an error code and message."""
@@ -44,9 +49,24 @@ def refusal_of(ctx: RequestContext, cluster_id: str | None) -> tuple[ErrorCode, 
     return None
 
 
-def park_until_changed(
-    ctx: RequestContext, change: Callable[[Callable[[Outcome], None]], None], make_response: MakeResponse
-) -> Parked:
+def with_promotion(
+    ctx: RequestContext, voter: ReplicaKey, change: VoterChangeRequest, *, allowed: bool
+) -> VoterChangeRequest:
+    """Return the change, preceded by the decision whether the node may become a voter by itself afterwards."""
+
+    def request(decided: Decided) -> None:
+        def committed(outcome: object) -> None:
+            if isinstance(outcome, ProposalFailed):
+                decided(RequestRefused(ticket=None, reason=RequestRefusal.LEADERSHIP_LOST))
+            else:
+                change(decided)
+
+        ctx.controller.set_promotion(voter.node_id, allowed=allowed).then(committed)
+
+    return request
+
+
+def park_until_changed(ctx: RequestContext, change: VoterChangeRequest, make_response: MakeResponse) -> Parked:
     """Ask the quorum for a change, and respond when it is committed or refused."""
     parked = ctx.park(
         timeout_ms=CHANGE_WAIT_MS,
