@@ -400,7 +400,7 @@ def test_limits_on_connections_of_one_address():
     for client in clients:
         client.close()
     broker.steps()
-    assert broker.node.loop._connections_per_host == {}
+    assert broker.node.loop.clients.by_host == {}
 
 
 def test_no_descriptors_left_is_waited_out():

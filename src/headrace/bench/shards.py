@@ -92,7 +92,7 @@ class ShardsProduceRounds:
 
 
 def create_topics_by_shard(bootstrap: str, topics: Sequence[str]) -> list[str]:
-    """Create topics whose partitions are all on one shard, the shards taking turns; return the shard of each."""
+    """Create topics whose partitions are all led by one shard, with the shards in turn; return the shard of each."""
     with Admin(bootstrap, timeout_ms=ADMIN_TIMEOUT_MS) as admin:
         shards = admin.cluster().brokers
         owners = [shards[number % len(shards)] for number in range(len(topics))]

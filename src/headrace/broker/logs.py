@@ -88,7 +88,7 @@ class NodeLogger:
         return "".join(f"{part}\n" for part in (first, *(f"    {step}" for step in steps)))
 
     def _admitted(self, event: str) -> int | None:
-        """Return how many lines of this event were suppressed before this one; None to suppress this one too."""
+        """Return the number of suppressed lines of this event since its last line; None to suppress this line too."""
         now_ms = self._clock.monotonic_ms()
         recent = self._recent.get(event)
         if recent is None:
@@ -115,7 +115,7 @@ class _Recent:
 
 
 def _quoted(value: object) -> str:
-    """Format a field for people, in quotes where its end would not be clear otherwise."""
+    """Format a field for people; in quotes if its end would not be clear without them."""
     text = str(value)
     return repr(text) if any(mark in text for mark in " =\"'") else text
 

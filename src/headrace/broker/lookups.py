@@ -200,7 +200,7 @@ class Lookups:
             self._start_later()
 
     def end(self, lookup: _Lookup, found: TimestampedOffset | None, error: BaseException | None) -> None:
-        """Call `done` once; a search that is still running is not waited for."""
+        """Call `done` once, without waiting for a search that is still running."""
         done, lookup.done = lookup.done, None
         if done is None:
             return

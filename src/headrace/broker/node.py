@@ -21,7 +21,8 @@ from headrace.broker.listeners import Listeners
 from headrace.broker.log_directories import LogDirectories, open_directories
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Family, Metrics
-from headrace.broker.net.loop import ConnectionLimits, Loop
+from headrace.broker.net.connection_limits import ConnectionLimits
+from headrace.broker.net.loop import Loop
 from headrace.broker.net.scrape import ScrapeServer
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.scrub import Scrubber
@@ -75,7 +76,7 @@ class Node:
         self._has_left = False
         """True once the controlled shutdown has ended."""
         self.failed = False
-        """True if the node cannot go on: it could not start, or the directory of the metadata failed."""
+        """True if the node cannot continue: it could not start, or the directory with the metadata failed."""
         self._timers = Timers(ports.clock)
         self._descriptors_max = descriptors_max
         self._files = OpenFiles(ports.disk, self._shares(config).log_files_max)
@@ -262,7 +263,7 @@ class Node:
 
     def _configured(self, config: BrokerConfig) -> None:
         """Apply dynamic configs that changed."""
-        self.loop.limits = self._connection_limits(config)
+        self.loop.clients.limits = self._connection_limits(config)
 
     def _connection_limits(self, config: BrokerConfig) -> ConnectionLimits:
         return ConnectionLimits(
@@ -334,7 +335,7 @@ class Node:
 
     @property
     def addresses(self) -> list[str]:
-        """HOST:PORT of every listener, as bound."""
+        """The HOST:PORT to which each listener is bound."""
         return self._listeners.addresses
 
     def turn(self, timeout_ms: float = 0.0) -> None:
@@ -356,7 +357,7 @@ class Node:
     # Stopping
 
     def begin_stop(self) -> None:
-        """Admit no new clients, and let the requests that wait be answered."""
+        """Admit no new clients, and let waiting requests finish."""
         if not self.stopping:
             self.stopping = True
             self.loop.begin_stop()

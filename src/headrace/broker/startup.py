@@ -1,4 +1,4 @@
-"""Start-up of a broker: what the steps of its life cycle do to the node.
+"""Start-up of a broker: carries out the steps of its life cycle on the node.
 
 The broker registers; when its metadata has reached the registration, it recovers its partitions; when the controller
 has unfenced it, background work starts and clients are admitted.

@@ -25,7 +25,8 @@ RESPONSE_BYTES_MAX = 4 << 10
 
 def join_cluster(token: str, home: str) -> str:
     """Get the cluster key with a token of `headrace cluster invite`, store it in the home directory of a broker, and
-    return the cluster id. A directory that has a key already is left as it is, so that a restart may repeat the token.
+    return the cluster id. A directory that already has a key is not changed, so that a restart may pass the same token
+    again.
     """
     disk = RealDisk()
     known = read_cluster_key(disk, home)

@@ -11,7 +11,7 @@ from headrace.operations.errors import OperationError
 
 
 class ResetTarget(NamedTuple):
-    """Where the offsets go; exactly one field is set."""
+    """The target of a reset; exactly one field is set."""
 
     time: int | None = None
     """A time in milliseconds, or EARLIEST or LATEST."""

@@ -17,7 +17,7 @@ READABLE = 1
 WRITABLE = 2
 BROKEN = 4
 HANGUP = 8
-"""As an interest: the peer's end of its stream shows as BROKEN, even if bytes before it were not read."""
+"""As an interest: the end of the peer's stream is reported as BROKEN, even if bytes before it were not read."""
 
 
 class Transport(Protocol):

@@ -18,7 +18,7 @@ class ShardSettings(NamedTuple):
     shard: int
     node_id: int
     home: str
-    """Its first log directory, which has its identity and the cluster key."""
+    """Its first log directory, which holds its identity and the cluster key."""
     metrics_address: tuple[str, int] | None
     """Its own metrics page, which the parent reads."""
     texts: Mapping[str, str]

@@ -10,19 +10,19 @@ from headrace.shards.settings import ShardSettings
 
 LISTENING = b"headrace listening on "
 OUTPUT_BYTES_MAX = 64 << 10
-"""Bytes of its standard output that are read before it is ready; a broker prints one line per listener."""
+"""The most bytes of its standard output before it is ready; a broker prints one line per listener."""
 
 RESTART_MS_MIN = 100
 RESTART_MS_MAX = 30_000
 STEADY_MS = 60_000
-"""Time after which a shard that runs counts as healthy: the next restart is quick again."""
+"""A shard that has run for this time counts as healthy, so that its next restart is quick again."""
 
 
 class ShardProcess:
     def __init__(self, settings: ShardSettings, arguments: Sequence[str]) -> None:
         self.settings = settings
         self.addresses: list[str] = []
-        """Those of its listeners for clients; empty before it is ready."""
+        """The addresses of its listeners for clients; empty before it is ready."""
         self.restarts = 0
         self.start_at_ms: float | None = 0.0
         """The time of its next start; None while it runs."""

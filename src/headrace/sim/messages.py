@@ -1,7 +1,7 @@
 """Messages between coordinators and the leaders of partitions: delayed, lost, or without a response, as the seed draws.
 
-Both run in one process today, but responses come in a later turn, so that a cluster changes nothing. Here some take up
-to 200 turns, and some never arrive.
+On one broker both run in the same process, and still the response comes in a later turn, as it does in a cluster. Here
+some take up to 200 turns, and some never arrive.
 """
 
 from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from headrace.spark.topic_view import NO_OFFSET, TopicView
 
 
 def resolve(bound: Bound, partitions: Sequence[TopicPartition], view: TopicView) -> dict[TopicPartition, int]:
-    """Resolve the bound now; ends and beginnings are looked up, given offsets are checked against them."""
+    """Resolve the bound now: look up beginnings and ends, and check given offsets against them."""
     if bound.place == "earliest":
         return view.earliest(partitions)
     if bound.place == "latest":

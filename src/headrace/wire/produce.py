@@ -1,4 +1,4 @@
-"""Optimised codec of Produce: the request as tuples of offsets into its frame, the response packed in one call.
+"""Optimised codec of Produce: decodes a request to tuples of offsets into its frame, and packs a response in one call.
 
 `headrace.wire.messages.produce` is the slower, clearer form of the same bytes; a test keeps the two equal.
 """
@@ -125,7 +125,7 @@ _FLEXIBLE_SUFFIX = b"\x01\x00\x00"  # the same two and no tagged fields
 
 
 def _partition_layout(version: int) -> tuple[Struct, int, bytes]:
-    """(fixed fields, how many of a PartitionResult they take, what follows them)."""
+    """(the fixed fields, the number of fields of a PartitionResult among them, the bytes after them)."""
     if version < 2:
         return Struct(">ihq"), 3, _EMPTY_SUFFIX
     if version < 5:
@@ -212,7 +212,7 @@ def single_partition_layout(version: int, topic: bytes, partition: int) -> tuple
 
 
 def with_error(frame: bytes | bytearray, error_at: int, error: int) -> bytearray:
-    """Return an encoded response in which the partition at `error_at` failed after all."""
+    """Return the encoded response with an error for the partition at `error_at`."""
     mended = frame if isinstance(frame, bytearray) else bytearray(frame)
     _ERROR_AND_OFFSET.pack_into(mended, error_at, error, -1)
     return mended

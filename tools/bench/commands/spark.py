@@ -1,4 +1,6 @@
-"""`python -m tools.bench spark`: our format and Spark's connector for Kafka, in alternating rounds on one broker."""
+"""`python -m tools.bench spark`: Headrace's format and Spark's connector for Kafka, in alternating rounds on one
+broker.
+"""
 
 from collections.abc import Callable
 from contextlib import ExitStack

@@ -1,6 +1,7 @@
 """DescribeConfigs (32): every config of topics and brokers, with the source of its value.
 
-All of them are listed, defaults too: tools that read, change and write back would delete those that are left out.
+Defaults are listed too: a tool that reads all configs, changes one and writes all back would delete any that are
+missing.
 """
 
 from collections.abc import Iterable

@@ -41,7 +41,7 @@ _TOO_MANY = ProposalFailed(
 
 
 class Check(NamedTuple):
-    """A question to a coordinator: are the partitions part of the producer's transaction? With `add`, add them."""
+    """Asks a coordinator whether the partitions belong to the producer's transaction; with `add`, adds them to it."""
 
     transactional_id: str
     producer: PendingProducer
@@ -138,7 +138,7 @@ def _outcomes(checks: list[Check], response: object) -> list[Errors]:
         return [dict.fromkeys(check.partitions, _UNREACHABLE) for check in checks]
     assert isinstance(response, AddPartitionsToTxnResponse)
     if response.error_code:
-        # Kafka's brokers translate it likewise: a producer must not take it for an error of its own.
+        # Kafka's brokers translate this error too, because a producer must not take it for its own.
         denied = response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         error = ErrorCode.INVALID_TXN_STATE if denied else error_code(response.error_code)
         return [dict.fromkeys(check.partitions, error) for check in checks]

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers requests to other brokers: few in flight to each broker, with many markers in each request."""
+"""WriteTxnMarkers requests to other brokers: each request has many markers, and few are in flight to one broker."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from headrace.wire.messages.write_txn_markers import (
 MARKERS_PER_REQUEST_MAX = 500
 
 MARKER_REQUESTS_IN_FLIGHT_MAX = 4
-"""Requests that one broker has not answered yet. A slow partition holds up its own request alone."""
+"""Requests in flight to one broker; a slow partition delays only its own request."""
 
 MARKER_REQUEST_TIMEOUT_MS = 10_000
 """The wait for the commit of the markers of a request. A marker that is sent twice does no harm."""
@@ -108,7 +108,7 @@ class MarkerRequests(Generic[MarkerT]):
                 assert isinstance(response, WriteTxnMarkersResponse)
                 errors = _errors(response)
                 for number, marker in enumerate(sent):
-                    # A partition that the response leaves out is not known to have its marker.
+                    # If the response leaves out a partition, it is unknown whether its marker was written.
                     self._on_ended(marker, errors.get((number, *marker.partition), ErrorCode.UNKNOWN_SERVER_ERROR))
             self._send(node_id, broker)
 

@@ -21,7 +21,7 @@ NO_TOKEN = Token(-1)
 NO_RESPONSE_YET = 1
 """The `waits` of a slot whose response has no parts yet: `ResponseSlot.complete` ends the wait."""
 _HELD_BACK_BYTES = 1 << 60
-"""Added to `held_bytes` of a connection that is held back, which puts it above every limit."""
+"""Added to the `held_bytes` of a connection to hold it back: the sum is above every limit."""
 
 Part = bytes | bytearray | memoryview | FileRange
 
@@ -31,7 +31,7 @@ class ParkedRequest(Protocol):
         """Stop waiting, because the client has disconnected."""
 
     def answer_now(self) -> None:
-        """Respond with the results so far, because the broker stops."""
+        """Respond with the results so far, because the broker is stopping."""
 
     def files(self) -> Iterator[FileHandle]:
         """Files that the response will be sent from, which must stay open until then."""
@@ -173,12 +173,12 @@ class Connection:
         self.produce_shapes: dict[bytes, Any] = {}
         self.produce_shape_bytes = 0
         self.commits: RepeatedCommits | None = None
-        """The same for a consumer's commits; None before the first."""
+        """The same for the commits of a consumer; None before its first commit."""
         self.request_at = 0
         """Position in its buffer at which the current request begins."""
         self.responses: deque[ResponseSlot] = deque()
         self.held_bytes = 0
-        """Bytes of complete responses that wait for an earlier one; counted where responses can be large."""
+        """Bytes of complete responses that wait for an earlier one; only APIs with large responses count theirs."""
         self.parked: dict[ParkedRequest, None] = {}
         """Requests that wait for an event and must not outlive the connection."""
         self.unsent: deque[Part] = deque()

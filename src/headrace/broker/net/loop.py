@@ -7,12 +7,12 @@ to the Spawner and completes as an event of a later turn.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Protocol
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.net.buffers import BufferPool
 from headrace.broker.net.connection import NO_PARTIAL_FRAME, Connection
+from headrace.broker.net.connection_limits import ClientCounts, ConnectionLimits, PeerAdmission
 from headrace.broker.net.ready import Event, Ready
 from headrace.broker.net.receiver import CheckLargeFrame, HandleFrame, HandleRepeat, Receiver
 from headrace.broker.net.sender import Sender
@@ -38,29 +38,6 @@ CONNECTION_CHECK_INTERVAL_MS = 1000
 CONNECTIONS_CHECKED_PER_TURN = 2_000
 ACCEPT_PAUSE_MS = 100
 """Time for which a listener rests when the process has no file descriptor for another connection."""
-
-
-class ConnectionLimits:
-    """Limits of what one client, and all clients together, may use."""
-
-    __slots__ = ("connections_max", "connections_per_host_max", "idle_ms_max", "slow_ms_max")
-
-    def __init__(
-        self, *, connections_max: int, connections_per_host_max: int, idle_ms_max: float, slow_ms_max: float
-    ) -> None:
-        self.connections_max = connections_max
-        self.connections_per_host_max = connections_per_host_max
-        self.idle_ms_max = idle_ms_max
-        self.slow_ms_max = slow_ms_max
-
-
-class PeerAdmission(Protocol):
-    """Admits connections of other nodes."""
-
-    def admit(self, connection: Connection) -> bool:
-        """Set `connection.peer`, or return False to have the connection closed."""
-
-    def closed(self, connection: Connection) -> None: ...
 
 
 class Loop:
@@ -90,7 +67,6 @@ class Loop:
         self._timers = timers
         self._metrics = metrics
         self._logger = logger
-        self.limits = limits
         self._begin_turn = begin_turn
         self._end_turn = end_turn
         pool = BufferPool(lent_bytes_max=large_frames_bytes_max, kept_bytes_max=POOLED_BUFFERS_BYTES_MAX)
@@ -109,14 +85,12 @@ class Loop:
         self._listeners: dict[int, ListeningSocket] = {}
         self._peer_listeners: dict[int, ListeningSocket] = {}
         self._admission: PeerAdmission | None = None
-        self._peers_count = 0
-        """The number of those of `_connections` that belong to other nodes."""
         self._first: dict[int, None] = {}
         """Tokens of connections with other nodes, which wait neither behind clients nor for the next turn."""
         self._other_handlers: dict[int, Callable[[int], None]] = {}
         """Handlers of events that belong to no client connection: listeners, the metrics page."""
         self._connections: dict[int, Connection] = {}
-        self._connections_per_host: dict[str, int] = {}
+        self.clients = ClientCounts(limits)
         self.strict = False
         """Raise internal errors instead of continuing: for tests, which must not miss them."""
         self.dirty: list[Connection] = []
@@ -137,9 +111,9 @@ class Loop:
     def add_listener(self, listener: ListeningSocket, name: str) -> None:
         """Accept clients."""
         self._listeners[listener.token] = listener
-        self.attach(listener.token, lambda _event: self._accept_from(listener, name, self._admit_client))
+        self.attach(listener.token, lambda _event: self._accept_from(listener, name, self.clients.admit))
 
-    def add_peer_listener(self, listener: ListeningSocket, name: str, admission: "PeerAdmission") -> None:
+    def add_peer_listener(self, listener: ListeningSocket, name: str, admission: PeerAdmission) -> None:
         """Accept other nodes. Their connections are outside the limits of clients, and are served until the end."""
         self._admission = admission
         self._peer_listeners[listener.token] = listener
@@ -413,19 +387,10 @@ class Loop:
             self._metrics.connections_opened += 1
             self._network.watch(connection.token, READABLE)
 
-    def _admit_client(self, connection: Connection) -> bool:
-        held = self._connections_per_host.get(connection.peer_host, 0)
-        clients = len(self._connections) - self._peers_count
-        if clients >= self.limits.connections_max or held >= self.limits.connections_per_host_max:
-            return False
-        self._connections_per_host[connection.peer_host] = held + 1
-        return True
-
     def _admit_peer(self, connection: Connection) -> bool:
         assert self._admission is not None
         if not self._admission.admit(connection):
             return False
-        self._peers_count += 1
         self._first[connection.token] = None
         return True
 
@@ -470,20 +435,15 @@ class Loop:
         connection.parked.clear()
         del self._connections[connection.token]
         if connection.peer is not None:
-            self._peers_count -= 1
             del self._first[connection.token]
             if self._admission is not None:
                 self._admission.closed(connection)
         else:
-            held = self._connections_per_host[connection.peer_host] - 1
-            if held:
-                self._connections_per_host[connection.peer_host] = held
-            else:
-                del self._connections_per_host[connection.peer_host]
+            self.clients.remove(connection)
         self._metrics.connections_closed += 1
 
     def begin_stop(self) -> None:
-        """Accept no clients and no requests of clients; those that wait are answered with the results so far."""
+        """Accept no clients and no requests of clients; those that wait get the results so far."""
         self.close_listeners()
         for connection in tuple(self._connections.values()):
             if connection.peer is not None:
@@ -539,20 +499,10 @@ class Loop:
         self._check_some(iter(tuple(self._connections.values())))
 
     def _check_some(self, connections: Iterator[Connection]) -> None:
-        idle_before = self._now_ms - self.limits.idle_ms_max
-        slow_before = self._now_ms - self.limits.slow_ms_max
         checked = 0
         for connection in islice(connections, CONNECTIONS_CHECKED_PER_TURN):
             checked += 1
-            if not connection.closed and (
-                (connection.unsent and connection.unsent_since_ms < slow_before)
-                or (
-                    connection.partial_since_ms != NO_PARTIAL_FRAME
-                    and connection.partial_since_ms < slow_before
-                    and connection.interest == READABLE
-                )
-                or (connection.last_active_ms < idle_before and not connection.responses and connection.peer is None)
-            ):
+            if not connection.closed and self.clients.limits.are_exceeded(connection, self._now_ms):
                 self._metrics.connections_timed_out += 1
                 self.close(connection)
         if checked == CONNECTIONS_CHECKED_PER_TURN:

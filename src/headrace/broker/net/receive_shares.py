@@ -1,8 +1,9 @@
 """Shares of the receive pool: selects the large frame to evict, and the next connection, when buffers are short.
 
 A frame counts as stalled when it has not grown by a certain part of its buffer for a while. A stalled frame is evicted
-at once: the oldest one of the address that holds most. Frames that do arrive are evicted only for a connection that has
-waited for as long, and only if their address, or within one address their connection, holds more than its fair share.
+at once: the oldest one of the address that holds most. A frame that grows is evicted only for a connection that has
+waited for as long, and only if the address of the frame (or, within one address, its connection) holds more than its
+fair share.
 """
 
 from collections.abc import Iterable
@@ -17,7 +18,7 @@ class ReceiveShares:
         self._holders: dict[Connection, None] = {}
         """Connections whose large frame has a buffer, in the order in which the frames began."""
         self._waiting: dict[Connection, float] = {}
-        """Connections whose large frame has no buffer, or one that is too small, and since when."""
+        """Connections whose large frame has no buffer, or too small a buffer, with the time since when."""
         self.ended_waits = 0
         """Number of connections that got the buffer they waited for."""
 
@@ -45,7 +46,7 @@ class ReceiveShares:
     # Shortage
 
     def to_evict(self, wanting: Connection, room: int, now_ms: float) -> Connection | None:
-        """Return the connection to close so that another gets a buffer of `room` bytes; None if that one waits."""
+        """Return the connection to close so that another one gets a buffer of `room` bytes; None if it has to wait."""
         others = [holder for holder in self._holders if holder is not wanting]
         stalled_before = now_ms - FRAME_STALLED_MS
         held = _held_by_host(self._holders)
@@ -89,7 +90,9 @@ class ReceiveShares:
         return bool(self._waiting)
 
     def next_waiting(self, count_max: int) -> list[Connection]:
-        """Return the connections that try again first: of the addresses that hold least, and in the order they came."""
+        """Return the connections that try again first: those of the addresses that hold least, in the order of their
+        arrival.
+        """
         held = _held_by_host(self._holders)
         waiting = [connection for connection in self._waiting if connection.starved]
         return sorted(waiting, key=lambda connection: held.get(connection.peer_host, 0))[:count_max]

@@ -1,9 +1,9 @@
 """Receives bytes and splits them into frames: small frames in one arena, large ones in pooled buffers.
 
 The bytes of a turn stay where they were received until the turn's writes are done, so a record batch goes from the
-socket to the file without a copy. A buffer grows with the bytes received, never with the length declared: a peer
-gets at once only as much as it has already sent in one frame before. When buffers are short, frames that have
-stalled are evicted (`receive_shares.py`).
+socket to the file without a copy. A buffer grows with the bytes received, never with the length declared: at its
+beginning it is at most as large as the largest frame that the peer has sent before. When buffers are short, frames that
+have stalled are evicted (`receive_shares.py`).
 """
 
 from collections.abc import Callable
@@ -66,7 +66,7 @@ class Receiver:
         self._handle_frame = handle_frame
         self._handle_repeat = handle_repeat
         self._tries_repeats = frame_bytes_max >= RECEIVE_ARENA_BYTES
-        """Repeated requests are not checked against the frame limit: everything in the arena is within it."""
+        """Repeated requests are not compared with the frame limit, because the whole arena is smaller."""
         self._check_large_frame = check_large_frame
         self._arena = memoryview(bytearray(RECEIVE_ARENA_BYTES))
         self._used = 0
@@ -89,7 +89,7 @@ class Receiver:
     def receive(self, connection: Connection) -> int:
         """Receive bytes, handle the complete frames in them, and return the number of bytes received.
 
-        That is -1 at the end of the stream.
+        Returns -1 at the end of the stream.
 
         Raises ProtocolError for an invalid frame, and OSError when the connection is broken.
         """
@@ -99,7 +99,7 @@ class Receiver:
         position = start + len(rest) if rest is not None else start
         if RECEIVE_ARENA_BYTES - position < _ROOM_WORTH_A_CALL_BYTES:
             return 0  # the arena is full: the connection is still readable in the next turn
-        # A slice beyond the end of the arena ends with it.
+        # A memoryview slice ends at the end of the arena.
         received = connection.transport.recv_into(self._arena[position : position + RECEIVE_ONCE_BYTES])
         if received == 0:
             return 0 if connection.put_off else -1  # the stream ends after the requests that it holds

@@ -1,7 +1,8 @@
-"""Links to the other nodes: one connection to each, opened when it is needed, replaced when it breaks or is silent.
+"""Links to the other nodes: one connection to each, which is opened when it is needed, and replaced when it breaks or
+falls silent.
 
-A request gets exactly one outcome: its response, or a PeerFailure. A node that is unreachable answers at once with the
-failure of the last connection until the next one may begin; callers decide whether to send again.
+A request gets exactly one outcome: its response, or a PeerFailure. While a node is unreachable and no new connection
+may begin yet, a request fails at once with the failure of the last connection; callers decide whether to send again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,10 +40,10 @@ from headrace.wire.messages.raft_messages import RaftMessagesRequest
 
 RECEIVE_BYTES = 64 << 10
 RAFT_FRAME_BYTES = 1 << 20
-"""Raft messages that are sent in one frame, but at least one."""
+"""Bytes of Raft messages that share a frame; a larger message has a frame of its own."""
 
 DISCOVERY_MS = 1_000
-"""Interval at which bootstrap addresses are tried whose node has no link."""
+"""The interval at which bootstrap addresses without a link are tried."""
 
 
 class LinkLoop(Protocol):
@@ -90,7 +91,7 @@ class PeerLinks:
         """True before `start` and after `close`."""
 
     def start(self, loop: LinkLoop, *, identity: PeerIdentity, key: bytes) -> None:
-        """Find the nodes at the bootstrap addresses, and begin to test links that are silent."""
+        """Connect to the bootstrap addresses, and begin to test silent links."""
         self._loop = loop
         self._identity = identity
         self._key = key
@@ -229,7 +230,7 @@ class PeerLinks:
     # Sending
 
     def _flush_later(self, route: PeerRoute) -> None:
-        """Send in the next turn, together with what else this turn has for the node."""
+        """Send in the next turn, together with everything else that this turn has for the node."""
         if not self._unflushed:
             self._timers.next_turn(self._flush_all)
         self._unflushed[route] = None
@@ -318,7 +319,7 @@ class PeerLinks:
         try:
             if event & WRITABLE:
                 link.flush()
-                if link.tested_ms is not None:  # the peer takes bytes, but the test is still behind others
+                if link.tested_ms is not None:  # the peer takes bytes, but has not reached the test request yet
                     link.tested_ms = self._timers.now_ms()
             if event & (READABLE | BROKEN):
                 link.receive(self._room, self._timers.now_ms())
@@ -381,7 +382,7 @@ class PeerLinks:
             calls.append(partial(self._tell, PeerLost(peer=link.peer, reset=failure.reset)))
             if route.lost(self._timers.now_ms()):
                 calls.append(partial(self._connect, route))
-            else:  # a peer that accepts and closes again and again is not worth more than one that refuses
+            else:  # a peer that keeps accepting and closing is treated like one that refuses
                 self._back_off(route, failure)
                 self._timers.at(route.retry_ms, lambda: self._connect(route))
         call_all(calls)
@@ -396,14 +397,14 @@ class PeerLinks:
         link.transport.close()
 
     def _failed(self, route: PeerRoute, failure: PeerFailure, *, for_long: bool = False) -> None:
-        """Note that a connection could not be established, and answer what waited for it."""
+        """Note that a connection could not be established, and fail the requests that waited for it."""
         self._back_off(route, failure, for_long=for_long)
         self._dropped_count += len(route.posts)
         route.drop_posts()
         waiting = [route.waiting.popleft() for _ in range(len(route.waiting))]
         calls: list[Callable[[], object]] = [partial(self._end, pending, failure) for pending in waiting]
         if route.was_reset and failure.connection_refused and route.node_id is not None:
-            # Not always the first connection after the reset: a process that is killed still accepts for a moment.
+            # The refusal need not come first after the reset: a killed process still accepts connections for a moment.
             route.was_reset = False
             calls.append(partial(self._tell, PeerRefused(node_id=route.node_id)))
         call_all(calls)
@@ -430,7 +431,7 @@ class PeerLinks:
             self._timers.after(DISCOVERY_MS, self._discover)
 
     def _test_links(self) -> None:
-        """Test the links that are used and on which nothing was received lately; close those that stay silent."""
+        """Test links that are in use and have received nothing lately; close those that stay silent."""
         if self._closed:
             return
         self._timers.after(PEER_PING_MS, self._test_links)

@@ -1,4 +1,4 @@
-"""The way to one other node: its link, what waits for the link, and when the next connection may begin."""
+"""The route to another node: its link, the requests that wait for the link, and the time of the next connection."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,7 +13,9 @@ from headrace.model.limits import PEER_RECONNECT_MS_MAX, PEER_RECONNECT_MS_MIN
 from headrace.wire.apis import ApiKey
 
 JITTER_PER_MILLE = 200
-"""Jitter of the wait before a reconnect, in both directions: nodes that lost each other should not meet in step."""
+"""Jitter of the wait before a reconnect, in both directions: nodes that lost each other should not reconnect at the
+same moments.
+"""
 
 
 class PeerAddress(NamedTuple):
@@ -42,7 +44,7 @@ class PendingRequest:
 
 
 class PeerRoute:
-    """The way to a node, or to the unknown node at a bootstrap address."""
+    """The route to a node, or to the still unknown node at a bootstrap address."""
 
     def __init__(self, *, node_id: NodeId | None, address: PeerAddress | None) -> None:
         self.node_id = node_id
@@ -80,7 +82,7 @@ class PeerRoute:
         return self.is_resolving or (self.link is not None and self.link.peer is None)
 
     def failed(self, failure: PeerFailure, now_ms: float, jitter_per_mille: int, *, for_long: bool) -> None:
-        """Note a failed connection; with `for_long` the cause does not pass by itself."""
+        """Note a failed connection; `for_long` says that the cause needs an operator."""
         self.failure = failure
         if for_long:
             self._backoff_ms = PEER_RECONNECT_MS_MAX

@@ -1,7 +1,7 @@
 """Cluster metadata of the client: brokers, topics and leaders, and when to refresh it.
 
-Metadata responses replace it as a whole. It is refreshed when it is old, when an error shows that it is wrong, and for
-topics that are not known yet, but not more often than a back-off allows.
+Metadata responses replace it as a whole. It is refreshed when it is old, when an error shows that it is wrong, and to
+find unknown topics, but no more often than a back-off allows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ AGE_MS_MAX = 300_000
 METADATA_BACKOFF_MS = 100
 UNKNOWN_TOPIC_BACKOFF_MS_MAX = 1_000
 QUICK_LOOKS_MAX = 5
-"""Lookups of a topic that does not exist at the usual interval, before the interval grows."""
+"""Lookups of a missing topic at the usual interval; after them the interval grows."""
 
 _DOUBLINGS_MAX = 10
 REBOOTSTRAPS_MAX = 5

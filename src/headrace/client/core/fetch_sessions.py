@@ -59,7 +59,7 @@ class ClientFetchSession:
         self._session_id = NO_SESSION
         self._epoch = FULL_EPOCH
         self._partitions: dict[TopicPartition, FetchPosition] = {}
-        """The partitions that the broker will know once the request in flight has arrived."""
+        """The partitions in the broker's session once the request in flight has arrived."""
 
     def plan(self, wanted: Mapping[TopicPartition, FetchPosition]) -> Plan:
         """Plan the next request, for exactly these partitions; it counts as in flight from now on."""

@@ -137,7 +137,7 @@ class BatchCommitCoordinator:
         return lent
 
     def _enter(self, name: str, run: str, out: TransactionDecisionBuilder, now: Now) -> None:
-        """Make this the owner's newest run: abort the open writers of the run before, and fence that run."""
+        """Make this the owner's newest run: abort the open writers of the previous run, and fence that run."""
         before = self._tables.owners.get(name)
         if before is not None and before.run == run:
             return
@@ -293,7 +293,7 @@ class BatchCommitCoordinator:
     # Time
 
     def loaded(self, now: Now) -> None:
-        """Restart the time of every owner: no request could reach the coordinator while it was not loaded."""
+        """Restart the timers of all owners, because no request could reach the coordinator before it was loaded."""
         self.heard_ms = dict.fromkeys(self._tables.owners, now.monotonic_ms)
 
     def heard_of(self, name: str, now: Now) -> None:
@@ -354,9 +354,9 @@ def _entered(before: Owner | None, run: str, now_ms: int) -> Owner:
 
 
 def _lost_rows(transaction: TransactionMetadata, synced: Mapping[Partition, LeaderBoot | None]) -> bool:
-    """Return whether a leader that has synced rows of the writer is not known to have all of them.
+    """Return whether a leader that has synced rows of the writer may lack some of them.
 
-    It must be a leader to which the writer has written, and must not have booted since.
+    It has all of them if the writer has written to it and it has not booted since.
     """
     leaders = {synced.get(partition) for partition in transaction.partitions}
     return any(leader is not None and leader not in transaction.boots for leader in leaders)

@@ -7,7 +7,7 @@ from typing import Protocol
 from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE
 
 POLL_EVENTS_MAX = 1024
-"""Events taken by one wait; the others are still ready at the next."""
+"""Events that one wait returns; the next wait returns the others."""
 MILLISECONDS_PER_SECOND = 1000.0
 
 

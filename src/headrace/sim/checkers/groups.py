@@ -1,4 +1,4 @@
-"""Histories of groups: the owners of partitions and the committed offsets, as clients were informed. One per group."""
+"""The history of a group: the owners of partitions and the committed offsets, as its clients have seen them."""
 
 from collections.abc import Iterable
 
@@ -31,7 +31,7 @@ class CommittedOffsetHistory:
 
     @property
     def moment(self) -> int:
-        """Return the moment of a read that is requested now: it must not return anything overtaken before it."""
+        """Return the moment at which a read is requested: it must not return an offset that was overtaken before."""
         return len(self._past) - 1
 
     def sent(self, offset: int) -> None:

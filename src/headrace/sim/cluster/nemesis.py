@@ -25,7 +25,7 @@ FULL_DISK_FREE_BYTES_MAX = 500
 USUAL_DELAYS_MS_MAX = (0, 0, 15, 60, 150)
 SELDOM_CUT_EIGHTHS = 6
 MANDATORY_SHARE = (2, 7)
-"""Between these tenths of a run a broker is ended and links are cut at least once."""
+"""Between these tenths of a run, at least one broker is stopped and at least one link is cut."""
 
 STRIKES = {
     "kill": Rate(5_000, 25_000),

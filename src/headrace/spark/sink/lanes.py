@@ -123,7 +123,7 @@ def write_rows_of_lane(batches: Iterable[Any], options: SinkOptions, identity: I
 
 
 def _is_first_repeat(identity: Identity, next_batch_id: int, noted: LaneNote) -> bool:
-    """Return whether this is the first write of a later run that repeats the batch, which is to be noted."""
+    """Return whether this is the first write of a later run that repeats the batch; if so, it has to be noted."""
     if next_batch_id != identity.batch_id + 1 or not identity.write_id:
         return False
     if noted.run == identity.run and noted.write_id not in ("", identity.write_id):
@@ -137,7 +137,7 @@ def _is_first_repeat(identity: Identity, next_batch_id: int, noted: LaneNote) ->
 def _next_batch_id(
     options: SinkOptions, group: str, lane_partition: TopicPartition, partitions: int
 ) -> tuple[int, LaneNote]:
-    """Return the next micro-batch of the lane and the note of the last one, after all ending transactions."""
+    """Return the next micro-batch of the lane and the note of the last one, when no transaction is still ending."""
     from headrace.client.blocking.consumer import Consumer
     from headrace.client.config import ConsumerConfig
 

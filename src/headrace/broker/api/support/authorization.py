@@ -50,7 +50,7 @@ def split_by_access(items: Iterable[Item], is_allowed: Callable[[Item], bool]) -
 
 
 def config_access_error(ctx: RequestContext, operation: Operation, resource: ConfigResource) -> ErrorCode:
-    """Return NONE when allowed; configs of anything but topics belong to the cluster."""
+    """Return NONE when allowed; the configs of all resources other than topics count as those of the cluster."""
     kind, name = resource
     if kind == ResourceKind.TOPIC:
         allowed = ctx.authorized(operation, AclResourceType.TOPIC, name)
