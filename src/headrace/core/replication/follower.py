@@ -106,12 +106,12 @@ class Follower(ReplicaRole):
     # Answers of the leader
 
     def appended(self, log_end: Offset, last_epoch: int) -> None:
-        """Note that batches of an answer are in the log, which now ends at `log_end`."""
+        """Note that batches of a response are in the log, which now ends at `log_end`."""
         assert log_end >= self.log_end, f"a follower's log went back from {self.log_end} to {log_end} without a cut"
         self.log_end, self.last_epoch = log_end, last_epoch
 
     def fetched(self, *, leader_high_watermark: int, leader_log_start: int) -> Effects:
-        """Take over the offsets of an answer whose batches are in the log."""
+        """Take over the offsets of a response whose batches are in the log."""
         log_end = self.log_end
         effects: Effects = ()
         committed = min(Offset(leader_high_watermark), log_end)

@@ -45,7 +45,7 @@ class ClusterAdministrator:
         self._asked_ms = 0.0
         self._next_ms = 0.0
         self._open: Callable[[], None] = lambda: None
-        """Called if the request gets no answer."""
+        """Called if the request gets no response."""
         self._follow_up: Callable[[], None] | None = None
         """The read of a change that has just been acknowledged."""
         self.stopped = False

@@ -13,7 +13,7 @@ API_VERSIONS = 3
 PAUSE_MS_MAX = 1_000
 ANSWER_MS_MAX = 5_000
 """Counts only time in which the node has its turns and accepts clients."""
-ANSWERED_SOON = "a healthy client gets its answers"
+ANSWERED_SOON = "a healthy client gets its responses"
 SERVED_MEANWHILE = "answer while a commit waits"
 
 
