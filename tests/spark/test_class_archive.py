@@ -2,13 +2,15 @@
 
 import shlex
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headrace.cli import spark_archive
 from headrace.cli.failures import Failure
-from headrace.spark import class_archive
+from headrace.spark import class_archive, standalone
 from headrace.spark.class_archive import JAVA_OPTIONS, archive_file, archiving, with_archive
 from headrace.spark.java import find_java
 
@@ -39,6 +41,39 @@ def test_it_is_used_where_it_is_there_and_nobody_elses(monkeypatch: pytest.Monke
     assert with_archive(own, Path("/another/jdk")) == own
     monkeypatch.setattr(class_archive.os, "getuid", lambda: -1)
     assert with_archive(own, JAVA) == own, "the writer of that file could have Java do anything"
+
+
+def test_every_java_of_a_cluster_uses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver and the executors of a job by its settings, the master and the workers by their environment."""
+    java = find_java().home
+    write(archive_file(java), "classes")
+    option = f"-XX:SharedArchiveFile={archive_file(java)}"
+    commands: list[list[str]] = []
+    environments: list[Mapping[str, str]] = []
+
+    real = subprocess.run
+
+    def run(command: list[str], **options: Any) -> "subprocess.CompletedProcess[str]":
+        if not command[0].endswith("spark-submit"):
+            return real(command, **options)
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    def spawn(_program: str, _arguments: list[str], environment: Mapping[str, str], **_options: object) -> int:
+        environments.append(environment)
+        raise OSError("no process is started here")
+
+    monkeypatch.setattr(standalone.subprocess, "run", run)
+    monkeypatch.setattr(standalone.os, "posix_spawn", spawn)
+    monkeypatch.setenv("SPARK_DAEMON_JAVA_OPTS", "-Dmine=1")
+    assert standalone.submit(["job.py"], master="spark://127.0.0.1:1") == 0
+    for role in ("driver", "executor"):
+        (found,) = [word for word in commands[0] if word.startswith(f"spark.{role}.extraJavaOptions=")]
+        assert shlex.split(found.partition("=")[2])[0] == option
+    with pytest.raises(OSError, match="no process"):
+        standalone.up(tmp_path / "cluster", workers=1)
+    words = shlex.split(environments[0]["SPARK_DAEMON_JAVA_OPTS"])
+    assert (words[0], words[-1]) == (option, "-Dmine=1")
 
 
 @pytest.mark.parametrize("text", ["", "no classes at all"])

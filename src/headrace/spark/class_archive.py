@@ -6,12 +6,15 @@ and loads the classes as usual if they are not.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headrace.spark.scripts import places
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+EXECUTOR_JAVA_OPTIONS = "spark.executor.extraJavaOptions"
+DAEMON_JAVA_OPTIONS = "SPARK_DAEMON_JAVA_OPTS"
+"""The environment variable with options for the master and the workers of a cluster."""
 _SAID_ASIDE = "-Xlog:all=off:stdout -Xlog:all=warning:stderr"
 """Keeps Java's messages about an unusable archive off standard output."""
 
@@ -23,8 +26,13 @@ def archive_file(java_home: Path) -> Path:
     return places("classes", java_home)[0] / f"spark-{pyspark.__version__}.jsa"
 
 
-def with_archive(settings: Mapping[str, str], java_home: Path) -> dict[str, str]:
-    """Return Spark's settings with the archive, if this user owns one: an archive is as powerful as code."""
+def with_archive(
+    settings: Mapping[str, str], java_home: Path, *, names: Sequence[str] = (JAVA_OPTIONS,)
+) -> dict[str, str]:
+    """Return Spark's settings with the archive, if this user owns one: an archive is as powerful as code.
+
+    `names` are the settings that hold options for Java.
+    """
     file = archive_file(java_home)
     try:
         is_own = file.stat().st_uid == os.getuid()
@@ -32,8 +40,8 @@ def with_archive(settings: Mapping[str, str], java_home: Path) -> dict[str, str]
         is_own = False
     if not is_own:
         return dict(settings)
-    options = f'"-XX:SharedArchiveFile={file}" {_SAID_ASIDE} {settings.get(JAVA_OPTIONS, "")}'
-    return {**settings, JAVA_OPTIONS: options.strip()}
+    options = f'"-XX:SharedArchiveFile={file}" {_SAID_ASIDE} '
+    return {**settings, **{name: f"{options}{settings.get(name, '')}".strip() for name in names}}
 
 
 def archiving(settings: Mapping[str, str], file: Path) -> dict[str, str]:

@@ -17,6 +17,12 @@ from functools import partial
 from pathlib import Path
 
 from headrace.ports.real.held_ports import held_port
+from headrace.spark.class_archive import (
+    DAEMON_JAVA_OPTIONS,
+    EXECUTOR_JAVA_OPTIONS,
+    JAVA_OPTIONS,
+    with_archive,
+)
 from headrace.spark.session_launcher import LOOPBACK, default_conf, spark_environment
 
 START_SECONDS_MAX = 120
@@ -64,6 +70,7 @@ def up(folder: Path, *, workers: int, cores: int = 1, memory: str = WORKER_MEMOR
         raise ClusterError(f"a cluster is already running at {running.master}; headrace spark down stops it")
     folder.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, **spark_environment(is_local=True)}
+    environment = with_archive(environment, Path(environment["JAVA_HOME"]), names=(DAEMON_JAVA_OPTIONS,))
     started: list[Process] = []
     try:
         with held_port() as holder:  # while Java starts
@@ -108,9 +115,10 @@ def submit(arguments: Sequence[str], *, master: str) -> int:
     """Run a script as spark-submit does, with our settings as defaults; return its exit code."""
     environment = {**os.environ, **spark_environment(is_local=True)}
     settings = {
-        "spark.log.level": "WARN",
+        "spark.log.level": "WARN",  # otherwise a script's own output is hard to find
         **default_conf(is_local=True),
-    }  # otherwise a script's own output is hard to find
+    }
+    settings = with_archive(settings, Path(environment["JAVA_HOME"]), names=(JAVA_OPTIONS, EXECUTOR_JAVA_OPTIONS))
     conf = [each for pair in settings.items() for each in ("--conf", "=".join(pair))]
     program = Path(environment["SPARK_HOME"], "bin", "spark-submit")
     return subprocess.run([str(program), "--master", master, *conf, *arguments], env=environment).returncode  # noqa: S603
