@@ -37,6 +37,10 @@ PHRASES = {
     "shall": "shall",
     "without a word": "without a word",
     "some a turn": "some a turn",
+    "goes on": "(?:go|goes|going|went) on",
+    "is asked": "(?:is|are|was|were|be|been|being) asked",
+    "again and again": "again and again",
+    "says so": "(?:say|says|said) so",
 }
 """What is counted, by the name of its limit; any white space matches a blank."""
 ANY_PHRASE = re.compile(

@@ -90,7 +90,7 @@ class MarkerWrites:
         return not self._unwritten and not self._waits and not self._syncing
 
     def step(self) -> None:
-        """Append some markers, and go on in the next turn until all are appended."""
+        """Append some markers, and continue in the next turn until all are appended."""
         for _ in range(min(len(self._unwritten), MARKERS_PER_TURN)):
             self._append(self._unwritten.popleft())
         if self._unwritten:

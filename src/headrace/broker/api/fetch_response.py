@@ -165,7 +165,7 @@ class SlicedFetchResponse:
         services.pin(self._ranges)
 
     def step(self) -> None:
-        """Do one slice of the work, and go on in the next turn until the response is complete."""
+        """Do one slice of the work, and continue in the next turn until the response is complete."""
         parts = None if self._slot.connection.closed else next(self._steps)
         if parts is None and not self._slot.connection.closed:
             self._services.timers.next_turn(self.step)

@@ -220,7 +220,7 @@ class MetadataQuorum:
         self._step(AddVoter(ticket=then, voter=voter))
 
     def remove_voter(self, voter: ReplicaKey, then: Callable[[Outcome], None]) -> None:
-        """Remove a voter, which goes on as an observer; call back with Committed or RequestRefused."""
+        """Remove a voter, which continues as an observer; call back with Committed or RequestRefused."""
         self._step(RemoveVoter(ticket=then, voter=voter))
 
     def transfer_leadership(self, then: Callable[[Outcome], None]) -> None:

@@ -13,7 +13,7 @@ POLL_MS_MAX = 200
 HEARTBEAT_MS = 1_000
 SESSION_MS = 10_000
 
-READABLE = "a reader that keeps its position can always go on"
+READABLE = "a reader that keeps its position can always continue"
 
 
 class ReaderApplication(Application):
