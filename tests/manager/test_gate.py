@@ -169,3 +169,28 @@ def test_an_address_of_another_machine_is_refused() -> None:
     )  # fmt: skip
     assert run.returncode == 1
     assert "ssh -L" in run.stderr
+
+
+@pytest.mark.process
+def test_the_reference_is_a_page_that_loads_nothing_from_elsewhere(manager: ManagerProcess) -> None:
+    page = httpx.get(f"{manager.url}/", follow_redirects=True)
+    assert page.url.path == "/reference"
+    assert page.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    for path in manager.call("GET", "/v1/openapi.json")["paths"]:
+        assert f" {path}</h3>" in page.text
+    assert "://" not in page.text
+    assert "<script" not in page.text
+    assert "style=" not in page.text
+    style = manager.http.get("/assets/style.css")
+    assert style.headers["content-type"].startswith("text/css")
+
+
+@pytest.mark.process
+def test_paths_keep_the_prefix_of_a_proxy(broker: EmbeddedBroker) -> None:
+    with ManagerProcess(broker.bootstrap_servers, "--root-path", "/x/") as manager:
+        assert manager.http.get("/").headers["location"] == "/x/reference"
+        assert 'href="/x/assets/style.css"' in manager.http.get("/reference").text
+        created = manager.http.post("/v1/topics", json={"name": "behind-a-proxy"})
+        assert created.headers["location"] == "/x/v1/topics/behind-a-proxy"
+        assert manager.call("GET", "/v1/openapi.json")["servers"] == [{"url": "/x"}]

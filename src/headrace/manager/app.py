@@ -18,6 +18,7 @@ from headrace.manager.api import (
     configs,
     groups,
     health,
+    people,
     records,
     streams,
     topics,
@@ -40,7 +41,7 @@ from headrace.operations.errors import OperationError
 CLIENT_GONE = 499
 """Status in the log and metrics of a request whose client closed the connection."""
 OPENAPI_PATH = "/v1/openapi.json"
-ROUTERS = (health, topics, records, streams, configs, brokers, cluster, groups, transactions, users)
+ROUTERS = (health, people, topics, records, streams, configs, brokers, cluster, groups, transactions, users)
 
 
 def create_app(settings: ManagerSettings) -> tuple[Application, ManagerParts]:
