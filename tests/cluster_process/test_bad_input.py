@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace import Admin, Producer
+from headrace.client import NewTopic
 from headrace.log.cluster_key import ClusterKey, new_cluster_key, read_cluster_key, write_cluster_key
 from headrace.operations.local_nodes import LocalNode, NodeProcess, node_command
 from headrace.ports.real.disk import RealDisk
@@ -113,3 +114,42 @@ def test_a_data_folder_of_another_node_is_refused(cluster: EmbeddedCluster, tmp_
         wait_until(lambda: process.process.poll() is not None, "it runs on")
         assert says(process, "belongs to node.id '5', but this node has '6'; choose another directory")()
     wait_until(lambda: brokers(cluster) == [1, 2, 3], "it has not left")
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda content: b"", "it cannot be decoded"),
+        (lambda content: content[:-9], "it cannot be decoded"),
+        (lambda content: content.replace(b'"leaderEpoch":', b'"leaderEpoch":1'), "its checksum is wrong"),
+    ],
+)
+def test_a_node_with_a_damaged_vote_does_not_start_and_the_rest_goes_on(
+    cluster: EmbeddedCluster, damage: Callable[[bytes], bytes], reason: str
+) -> None:
+    victim = next(node for node in members(cluster) if node.node_id != cluster.active_controller())
+    cluster.kill(victim.node_id)
+    path = next(Path(victim.folder).glob("*/quorum-state"))
+    kept = path.read_bytes()
+    damaged = damage(kept)
+    path.write_bytes(damaged)
+    process = NodeProcess(victim, node_command(victim, members(cluster), controllers=3), stops_with_starter=True)
+    try:
+        wait_until(lambda: process.process.poll() is not None, "it runs")
+        assert process.process.returncode == 1
+        assert says(process, "quorum-state", reason, "let the node join again with an empty data folder")()
+        assert path.read_bytes() == damaged  # nothing is repaired in silence
+        create_elsewhere(cluster, victim.node_id)
+    finally:
+        process.release()
+        path.write_bytes(kept)
+        cluster.restart(victim.node_id)
+    assert_it_goes_on(cluster)
+
+
+def create_elsewhere(cluster: EmbeddedCluster, lost: int) -> None:
+    others = ",".join(cluster.address(node_id) for node_id in cluster.node_ids if node_id != lost)
+    with Admin(others) as admin:
+        wait_until(lambda: lost not in {one.node_id for one in admin.cluster().brokers}, "it is not fenced")
+        name = cluster.unused_topic_name("elsewhere")
+        admin.create_topics([NewTopic(name, partitions=2)])[name].check(name)

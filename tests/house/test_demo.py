@@ -14,14 +14,15 @@ ROOT = Path(__file__).resolve().parents[2]
 RUN_SECONDS_MAX = 240
 
 
-def test_the_demo_gets_every_message_back_and_cleans_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_the_demo_gets_every_message_back_and_cleans_up(tmp_path: Path, brokers: int) -> None:
     temporary, blocked = tmp_path / "tmp", tmp_path / "blocked"
     temporary.mkdir()
     blocked.mkdir()
     blocked.joinpath("confluent_kafka.py").write_text("raise ImportError('the demo needs the core packages alone')\n")
     path = [str(blocked), *filter(None, [os.environ.get("PYTHONPATH")])]
     ran = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "demo.py"), "--messages", "2000"],
+        [sys.executable, str(ROOT / "examples" / "demo.py"), "--messages", "2000", "--brokers", str(brokers)],
         env={**os.environ, "TMPDIR": str(temporary), "COLUMNS": "120", "PYTHONPATH": os.pathsep.join(path)},
         capture_output=True,
         text=True,
@@ -32,7 +33,10 @@ def test_the_demo_gets_every_message_back_and_cleans_up(tmp_path: Path) -> None:
     assert "the group read every message, though one of its members died" in ran.stdout
     assert re.search(r"first message sent and read \d+\.\d s after the start", ran.stdout)
     assert list(temporary.iterdir()) == []
-    broker = re.search(r"process (\d+)", ran.stdout)
-    assert broker
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(broker[1]), 0)
+    listed = re.search(r"broker at (\S+), process ([\d, ]+\d)", ran.stdout)
+    assert listed
+    processes = listed[2].split(", ")
+    assert len(processes) == len(listed[1].split(",")) == brokers
+    for process in processes:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(process), 0)
