@@ -102,6 +102,9 @@ def test_a_broker_that_is_gone_is_unregistered_and_may_return(headrace: Headrace
         return {broker["node_id"]: broker["is_fenced"] for broker in found}
 
     wait_until(lambda: registered().get(victim) is True, "it is not fenced")
+    seen = {one["about"]: one for one in json.loads(headrace("doctor", "--json", exit_code=1).stdout)}
+    assert seen[f"broker {victim}"]["seen"] == "is fenced: the controller hears nothing from it"
+    assert seen["controller"]["level"] == "ok"
     assert "--yes skips it" in headrace("cluster", "unregister", str(victim), exit_code=1).stderr
     assert headrace("cluster", "unregister", str(victim), "--yes").stdout == f"unregistered broker {victim}\n"
     assert victim not in registered()

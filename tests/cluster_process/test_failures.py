@@ -5,6 +5,8 @@ import pytest
 from headrace import Admin, Consumer, Producer
 from headrace.client import NewTopic, TopicPartition
 from headrace.client.errors import ClientError
+from headrace.operations.broker_checks import check_broker
+from headrace.operations.findings import Level
 from headrace.testing import EmbeddedCluster
 from tests.cluster_process.controller_kills import (
     WAIT_S_MAX,
@@ -102,6 +104,11 @@ def test_without_a_majority_leaders_go_on_and_changes_are_refused(cluster: Embed
                 admin.create_topics([NewTopic("never")])["never"].check("never")
             with pytest.raises(ClientError):
                 admin.quorum()
+        found = check_broker(cluster.address(survivor), expected=True, timeout_ms=10_000)
+        (controller,) = (finding for finding in found if finding.about == "controller")
+        assert controller.level is Level.PROBLEM
+        assert "since" in controller.seen
+        assert "a majority of them must run" in controller.advice
         wait_until(lambda: len(producer.acknowledged) > before + 20, "the leader does not go on")
         cluster.restart(*victims)
     assert read_all(cluster.bootstrap_servers, partition) == producer.acknowledged

@@ -8,6 +8,8 @@ from headrace.client.types import (
     ConfigSource,
     LogDirDescription,
     PartitionDescription,
+    QuorumDescription,
+    QuorumReplica,
     ReplicaSize,
     TopicDescription,
 )
@@ -15,9 +17,11 @@ from headrace.model.errors import ErrorCode
 from headrace.operations.broker_checks import (
     address_finding,
     config_findings,
+    fenced_findings,
     listener_findings,
     log_dir_findings,
     partition_findings,
+    quorum_findings,
 )
 from headrace.operations.findings import Level
 from tests.reserved_ports import reserved_port
@@ -99,3 +103,25 @@ def test_listeners_that_other_machines_reach() -> None:
     ]
     assert "without authentication" in found[0].seen
     assert "127.0.0.1" in found[0].advice
+
+
+def test_brokers_that_are_fenced() -> None:
+    (found,) = fenced_findings([Broker(1, "a", 1), Broker(2, "b", 2, None, True)])
+    assert (found.level, found.about) == (Level.PROBLEM, "broker 2")
+    assert "start it" in found.advice
+    assert "headrace cluster unregister" in found.advice
+
+
+def test_voters_of_the_metadata_quorum() -> None:
+    def found(*lags: int) -> list[Level]:
+        voters = tuple(QuorumReplica(node, 100, lag, None) for node, lag in enumerate(lags, 1))
+        return [
+            finding.level
+            for finding in quorum_findings(
+                QuorumDescription(leader=1, leader_epoch=1, high_watermark=100, voters=voters, observers=())
+            )
+        ]
+
+    assert found(0, 0, 0) == [Level.OK]
+    assert found(0, 5_000, 0) == [Level.WARNING]
+    assert found(0, 5_000) == [Level.WARNING, Level.WARNING]

@@ -105,3 +105,10 @@ def test_partitions_without_a_leader_say_which_brokers_to_start() -> None:
         "running, and broker 3 may lack acknowledged records), orders-2 (broker 1 is not running, and brokers 2, 3 "
         "may lack acknowledged records) and 2 more"
     )
+
+
+def test_a_voter_that_does_not_respond_makes_it_yellow_although_it_lacks_nothing() -> None:
+    voters = tuple(QuorumReplica(node, 100, 0, None, heard_ms=heard) for node, heard in ((1, 90_000), (2, 89_900)))
+    lost = QuorumReplica(3, 100, 0, None, heard_ms=55_000)
+    described = QuorumDescription(leader=1, leader_epoch=1, high_watermark=100, voters=(*voters, lost), observers=())
+    assert assess(cluster(), described, []).reasons == ("voter 3 has not responded for 35 s",)

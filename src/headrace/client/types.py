@@ -105,6 +105,8 @@ class QuorumReplica(NamedTuple):
     caught_up_ms: int | None
     """The last time at which it had everything that the leader has, in milliseconds of the epoch; None if unknown."""
     directory_id: bytes = bytes(16)
+    heard_ms: int | None = None
+    """The last time at which the leader heard from it, in milliseconds of the epoch; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

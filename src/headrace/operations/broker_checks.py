@@ -13,6 +13,7 @@ from headrace.client.types import (
     ConfigResource,
     ConfigSource,
     LogDirDescription,
+    QuorumDescription,
     ResourceType,
     TopicDescription,
 )
@@ -20,6 +21,7 @@ from headrace.model.configs.listeners import parse_listeners
 from headrace.model.errors import ErrorCode, error_name
 from headrace.model.ids import NO_NODE
 from headrace.operations.amounts import count_text, size_text
+from headrace.operations.cluster_health import quorum_reasons
 from headrace.operations.findings import Finding, note, ok, problem, warning
 from headrace.operations.health_checks import health_findings
 from headrace.operations.machine_checks import DISK_FREE_BYTES_ADVISED
@@ -54,11 +56,43 @@ def check_broker(
         yield ok("broker", seen)
         for broker in cluster.brokers:
             yield address_finding(broker, bootstrap)
+        yield from _check_membership(admin)
         try:
             hosts = {broker.node_id: broker.host for broker in cluster.brokers}
             yield from _check_contents(admin, expected_folders, hosts)
         except ClientError as error:
             yield problem("broker", f"a request to the broker failed: {error}", "see its log")
+
+
+def _check_membership(admin: Admin) -> Iterator[Finding]:
+    try:
+        registered = admin.cluster(include_fenced=True).brokers
+    except ClientError as error:
+        yield problem("broker", f"the registered brokers could not be described: {error}", "see its log")
+        return
+    yield from fenced_findings(registered)
+    try:
+        quorum = admin.quorum()
+    except ClientError as error:
+        advice = "start the voters: a majority of them must run; until then topics and configs cannot be changed"
+        yield problem("controller", f"no controller answers: {error}", advice)
+        return
+    yield from quorum_findings(quorum)
+
+
+def fenced_findings(registered: Sequence[Broker]) -> Iterator[Finding]:
+    for broker in registered:
+        if broker.is_fenced:
+            advice = "start it, or see its log; headrace cluster unregister NODE removes one that is gone for good"
+            yield problem(f"broker {broker.node_id}", "is fenced: the controller hears nothing from it", advice)
+
+
+def quorum_findings(quorum: QuorumDescription) -> Iterator[Finding]:
+    reasons = tuple(quorum_reasons(quorum))
+    for reason in reasons:
+        yield warning("controller", reason.text, reason.advice)
+    if not reasons:
+        yield ok("controller", f"node {quorum.leader} is active; {count_text(len(quorum.voters), 'voter')}")
 
 
 def _check_contents(admin: Admin, expected_folders: Sequence[Path], hosts: Mapping[int, str]) -> Iterator[Finding]:

@@ -15,12 +15,15 @@ from headrace.client.types import (
 )
 from headrace.model.ids import NO_NODE
 from headrace.operations.amounts import count_text
+from headrace.operations.times import duration_text
 
 NAMED_MAX = 3
 """Partitions that a reason names; of the others it gives the number."""
 
 VOTER_LAG_MAX = 1_000
 """Entries that a healthy voter may be behind the leader of the quorum."""
+VOTER_SILENCE_MS_MAX = 10_000
+"""Time without a response after which a voter counts as lost; a live one responds several times a second."""
 
 
 class Health(StrEnum):
@@ -34,6 +37,7 @@ class Health(StrEnum):
 class Reason(NamedTuple):
     health: Health
     text: str
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,15 +151,28 @@ def _broker_reasons(fenced: Sequence[int]) -> Iterator[Reason]:
 def _quorum_reasons(quorum: QuorumDescription | None, *, why: str) -> Iterator[Reason]:
     if quorum is None:
         yield Reason(Health.RED, f"no controller answers, so that topics and configs cannot be changed: {why}")
-        return
+    else:
+        yield from quorum_reasons(quorum)
+
+
+def quorum_reasons(quorum: QuorumDescription) -> Iterator[Reason]:
+    """Yield what is wrong with the voters of the metadata quorum."""
+    now_ms = max((voter.heard_ms or 0 for voter in quorum.voters), default=0)  # the leader hears itself
     for voter in quorum.voters:
-        if voter.lag > VOTER_LAG_MAX:
+        silent_ms = 0 if voter.heard_ms is None else now_ms - voter.heard_ms
+        if silent_ms > VOTER_SILENCE_MS_MAX:
             yield Reason(
                 Health.YELLOW,
-                f"voter {voter.node_id} is {voter.lag} entries behind",
+                f"voter {voter.node_id} has not responded for {duration_text(silent_ms)}",
+                "start it, or see its log; headrace cluster voters remove NODE removes one that is gone for good",
+            )
+        elif voter.lag > VOTER_LAG_MAX:
+            yield Reason(
+                Health.YELLOW, f"voter {voter.node_id} is {voter.lag} entries behind", "check its machine and network"
             )
     if len(quorum.voters) % 2 == 0:
         yield Reason(
             Health.YELLOW,
             f"{len(quorum.voters)} controllers vote: an even number tolerates no more failures than one less",
+            "start another controller; it is promoted up to headrace.controllers.target",
         )

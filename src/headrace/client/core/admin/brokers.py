@@ -101,6 +101,7 @@ def _quorum_replicas(
             max(end - max(replica.log_end_offset, 0), 0),
             replica.last_caught_up_timestamp if replica.last_caught_up_timestamp >= 0 else None,
             replica.replica_directory_id,
+            replica.last_fetch_timestamp if replica.last_fetch_timestamp >= 0 else None,
         )
         for replica in replicas
     )
