@@ -1,5 +1,6 @@
 """A follower's log: it takes what a leader sends as it is, and refuses what does not follow or is damaged."""
 
+from dataclasses import replace
 from errno import EIO, ENOSPC
 from random import Random
 
@@ -113,6 +114,32 @@ def test_a_follower_is_the_same_after_any_stop(seed: int) -> None:
             run(work)
     check_equal(follower, leader)
     check_indexes(follower)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_a_follower_counts_as_synced_survives_a_power_cut(seed: int) -> None:
+    """With flush.messages=1 it tells its leader no higher offset."""
+    config = replace(SMALL, flush_messages=1)
+    leader, entropy = leader_log(seed), SeededEntropy(seed)
+    disk = virtual_disk(seed)
+    disk.make_directory(FOLDER)
+    disk.sync_directory("data")
+    disk.sync_directory("")
+    follower = open_log(disk, config)
+    while follower.end_offset < leader.end_offset:
+        synced = follower.synced_offset
+        follower.append_replicated([sent(leader, follower.end_offset, max_bytes=900)], NOW_MS)
+        assert follower.flush_due(NOW_MS)
+        assert follower.synced_offset == synced
+        if entropy.below(3):
+            run(follower.flush_work())
+            assert follower.synced_offset == follower.end_offset
+        if entropy.below(4) == 0:
+            synced = follower.synced_offset
+            disk.crash(entropy)
+            follower = open_log(disk, config, recovery_point=follower.recovery_point)
+            assert follower.end_offset >= synced
+    check_equal(follower, leader)
 
 
 def refused(log: PartitionLog, record_set: memoryview | bytes, **bounds: int) -> RefusedBatch:

@@ -15,6 +15,7 @@ from headrace.log.directory import LogDirectory
 from headrace.log.errors import DamagedLog
 from headrace.log.inspect import repair, verify
 from headrace.log.partition_log import PartitionLog
+from headrace.log.scrub import SegmentScrub
 from headrace.log.work import NotStarted, Work
 from headrace.sim.disk import VirtualDisk
 from headrace.sim.entropy import SeededEntropy
@@ -28,6 +29,7 @@ from .replica_world import (
     check_indexes,
     content,
     restamped,
+    segment_bytes,
     sent,
     split,
     state_of,
@@ -508,6 +510,34 @@ def test_a_verification_knows_about_truncations() -> None:
     truncate(log, 40)
     assert verify(disk, "data").findings == []
     assert log.end_offset < directory.recovery_points[PARTITION]
+
+
+# Damage
+
+
+@pytest.mark.parametrize("harm", ["record", "magic", "length", "zeros"])
+@pytest.mark.parametrize("place", [0, 1, 5])
+def test_a_damaged_replica_is_cut_where_the_damage_begins_and_copied_again(harm: str, place: int) -> None:
+    leader = history(7)
+    log = replica_of(leader)
+    run(log.flush_work())
+    segment, following = log.segments[1:3]
+    batches = split(memoryview(bytearray(segment_bytes(log, segment.base_offset))))
+    place = min(place, len(batches) - 1)
+    position = sum(len(batch) for batch in batches[:place])
+    offset: int = HEADER.unpack_from(batches[place])[0]
+    at, wrong = {"record": (70, b"\xee"), "magic": (16, b"\x07"), "length": (8, b"\x7f"), "zeros": (0, bytes(61))}[harm]
+    log.disk.write_vector(log.files.handle(segment.log), [wrong], position + at)
+    assert log.damaged_offset is None
+    scrub = SegmentScrub(log.disk, segment, next_base_offset=following.base_offset, gaps=False)
+    while not scrub.finished:
+        run(scrub.piece())
+    log.mark_damaged(segment, tuple((damage.position, damage.end) for damage in scrub.damages))
+    assert log.damaged_offset == offset
+    truncate(log, offset)
+    assert (log.end_offset, log.damaged_offset) == (offset, None)
+    catch_up(log, leader)
+    check_same(log, replica_of(leader))
 
 
 # Slices

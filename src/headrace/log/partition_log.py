@@ -468,6 +468,17 @@ class PartitionLog:
         segment.damaged = ranges
         self._older.forget()
 
+    @property
+    def damaged_offset(self) -> int | None:
+        """Return the offset of the first batch that is known to be damaged; None if there is none.
+
+        A replica whose log is truncated there, and then copied from a sound leader, is whole again.
+        """
+        for segment in self.segments:
+            if segment.damaged:
+                return segment.end_before(segment.damaged[0][0])
+        return None
+
     def retire(self, segments: list[Segment], due_ms: int) -> None:
         """Unlink segments whose files are already renamed as deleted, once no reader can use them."""
         self._retirement.add(segments, due_ms)

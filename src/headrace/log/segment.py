@@ -29,7 +29,7 @@ from .files import create_empty, unlink_if_present
 from .index import OFFSET_ENTRY, TIME_ENTRY, Entry, IndexFile
 from .open_files import OpenFile, OpenFiles
 from .transaction_index import TransactionIndex
-from .walk import HEADER_CHUNK_BYTES, has_batch_at
+from .walk import HEADER_CHUNK_BYTES, BatchWalk, has_batch_at
 
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
 """An index entry stores an offset relative to the segment's base offset in four bytes."""
@@ -200,6 +200,16 @@ class Segment:
     def base_offset_at(self, position: int) -> int:
         """Return the base offset of the batch at a boundary."""
         return int.from_bytes(self._disk.read(self._files.handle(self.log), 8, position), "big")
+
+    def end_before(self, position: int) -> int:
+        """Return the end offset of the last sound batch before a position."""
+        entry = self.index.floor_by_second(position - 1)
+        begin = entry[1] if entry is not None and self._entry_matches(entry) else 0
+        file = self._files.handle(self.log)
+        walk = BatchWalk(self._disk, file, position=begin, end=position, next_offset=self.base_offset)
+        for _batch in walk:
+            pass
+        return walk.next_offset
 
     def all_files(self) -> tuple[OpenFile, ...]:
         """Return the existing files: not every segment has a transaction index."""
