@@ -45,6 +45,8 @@ class MemberGroup:
             for replica in cluster.replicas
         ]
         self._topics = 0
+        self.topics_max = TOPICS_MAX
+        self.replication_factor = 1
         self._acknowledged: set[str] = set()
         for member in self.members:
             member.replica.resident = member
@@ -59,7 +61,7 @@ class MemberGroup:
 
     def _create_topics(self) -> None:
         for member in self.members:
-            if member.controller is not None and self._topics < TOPICS_MAX:
+            if member.controller is not None and self._topics < self.topics_max:
                 member.replica.when_running(partial(self._create_topic, member))
         self._cluster.agenda.add(1 + self._entropy.below(TOPIC_MS_MAX), self._create_topics)
 
@@ -68,7 +70,7 @@ class MemberGroup:
         new = CreatableTopic(
             name=f"topic-{self._topics}",
             partition_count=1 + self._entropy.below(PARTITIONS_MAX),
-            replication_factor=1,
+            replication_factor=self.replication_factor,
         )
         topic_id = TopicId(self._topics.to_bytes(16, "big"))
 

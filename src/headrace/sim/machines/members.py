@@ -1,6 +1,6 @@
 """A broker on a Raft replica: its life cycle, and the controller while the replica leads. Pure machines, no ports."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -9,6 +9,7 @@ from headrace.core.controller.commands import (
     BrokerRegistration,
     BrokerState,
     ControllerDecision,
+    IsrAlteration,
     NewBroker,
 )
 from headrace.core.controller.controller import Controller
@@ -25,6 +26,7 @@ from headrace.core.controller.lifecycle import (
     Wait,
 )
 from headrace.core.controller.records import Endpoint, Record
+from headrace.core.controller.recoveries import LogEnd, LogEndReports
 from headrace.core.controller.sessions import BrokerSession, BrokerSessions
 from headrace.core.controller.settings import ControllerSettings
 from headrace.core.raft.entries import LogEntry, StateSnapshot
@@ -55,6 +57,17 @@ class MemberObserver(Protocol):
     def fences(self, controller: "SimulatedMember", session: BrokerSession) -> None: ...
 
     def failed(self, member: "SimulatedMember", message: str) -> None: ...
+
+
+class ReportedLogEnds(NamedTuple):
+    """Log ends of replicas on a broker, for partitions without a replica that is known to have every record."""
+
+    node_id: NodeId
+    broker_epoch: int
+    ends: list[LogEnd]
+
+
+Content = NewBroker | BrokerHeartbeat | IsrAlteration | ReportedLogEnds
 
 
 class _Request(NamedTuple):
@@ -95,6 +108,12 @@ class SimulatedMember:
         self._requests = 0
         self._waits = 0
         self._catching_up: int | None = None
+        self.settings = ControllerSettings()
+        self.boot_id = ""
+        self.log_ends = LogEndReports()
+        self.on_started: Callable[[], None] = lambda: None
+        self.on_applied: Callable[[Sequence[Record]], None] = lambda records: None
+        """Called with the records of each entry before they are applied, and with none after them."""
 
     @property
     def node_id(self) -> NodeId:
@@ -104,7 +123,7 @@ class SimulatedMember:
     def is_running(self) -> bool:
         return self.replica.machine is not None
 
-    def _later(self, delay_ms: float, action: Callable[[], None]) -> None:
+    def later(self, delay_ms: float, action: Callable[[], None]) -> None:
         """Run an action of this process after some time, unless the process has ended by then."""
         boots = self.replica.boots
 
@@ -120,6 +139,7 @@ class SimulatedMember:
         self._rebuild(self.replica.disk.stored.snapshot.index)
         self.lifecycle = Lifecycle(heartbeat_interval_ms=HEARTBEAT_MS, duplicate_wait_ms=DUPLICATE_WAIT_MS)
         self._request = self._catching_up = None
+        self.on_started()
         self._carry_out(self.lifecycle.begin())
 
     def ended(self) -> None:
@@ -139,8 +159,10 @@ class SimulatedMember:
             image.apply(record)
 
     def applied(self, entry: LogEntry) -> None:
+        self.on_applied(self._changes.get(entry.payload, ()))
         self._apply(self.image, entry.payload)
         self.image.version = entry.index
+        self.on_applied(())
         self._follow_image()
 
     def _follow_image(self) -> None:
@@ -162,7 +184,7 @@ class SimulatedMember:
                     self._ask(self._heartbeat(effect))
                 case Wait():
                     self._waits += 1
-                    self._later(effect.delay_ms, partial(self._resume, self._waits))
+                    self.later(effect.delay_ms, partial(self._resume, self._waits))
                 case CatchUp():
                     self._catching_up = effect.broker_epoch
                     self._follow_image()
@@ -189,6 +211,7 @@ class SimulatedMember:
             features=SUPPORTED_FEATURES,
             metadata_directory=self.replica.key.directory_id.encode(),
             previous_epoch=previous_epoch,
+            boot_id=self.boot_id,
         )
 
     def _heartbeat(self, beat: Beat) -> BrokerHeartbeat:
@@ -208,13 +231,13 @@ class SimulatedMember:
         machine = self.replica.machine
         leader = machine.state.leader if machine is not None else None
         if leader is None:
-            self._later(0, lambda: self._carry_out(self.lifecycle.unanswered()))
+            self.later(0, lambda: self._carry_out(self.lifecycle.unanswered()))
             return
         self._requests += 1
         request = self._request = _Request(self._requests, content)
         to = self._member_of(leader.node_id)
         self._links.send_once(self.node_id, to.node_id, partial(to.take, content, partial(self._answer, request)))
-        self._later(REQUEST_MS_MAX, partial(self._answered, request, None))
+        self.later(REQUEST_MS_MAX, partial(self._answered, request, None))
 
     def _answer(self, request: _Request, response: Any) -> None:
         """Take a response that has arrived."""
@@ -247,7 +270,7 @@ class SimulatedMember:
 
     def _activate(self, leadership: Leadership) -> None:
         self._leadership = leadership
-        self.controller = Controller(self.image.copy(), ControllerSettings())
+        self.controller = Controller(self.image.copy(), self.settings)
         self.controller.image.version = self.image.version
         self._propose(self.controller.found_cluster(), lambda _response: None)
         for broker in list(self.image.brokers.values()):
@@ -262,6 +285,7 @@ class SimulatedMember:
         self.sessions = BrokerSessions(SESSION_MS)
         self.beats.clear()
         self._waiting.clear()
+        self.log_ends.clear()
 
     def _release(self) -> None:
         applied = self.image.version
@@ -270,7 +294,7 @@ class SimulatedMember:
         for _, reply, response in due:
             reply(response)
 
-    def take(self, content: NewBroker | BrokerHeartbeat, answer: Reply) -> None:
+    def take(self, content: Content, answer: Reply) -> None:
         """Take a request that has arrived, if the process runs; the response travels back."""
         sender = content.node_id
 
@@ -279,7 +303,7 @@ class SimulatedMember:
 
         self.replica.when_running(partial(self._decide, content, reply))
 
-    def _decide(self, content: NewBroker | BrokerHeartbeat, reply: Reply) -> None:
+    def _decide(self, content: Content, reply: Reply) -> None:
         machine = self.replica.machine
         if machine is None:
             return
@@ -291,6 +315,11 @@ class SimulatedMember:
             is_live = self.sessions.is_live(content.node_id)
             decision = self.controller.register_broker(content, cluster_id=CLUSTER_ID, session_is_live=is_live)
             self._propose(decision, partial(self._registered, self._leadership, content.node_id, reply))
+        elif isinstance(content, IsrAlteration):
+            self._propose(self.controller.alter_isrs(content), reply)
+        elif isinstance(content, ReportedLogEnds):
+            self.log_ends.add(self.controller.image, *content)
+            self._propose(self.controller.recover(self.log_ends), reply)
         else:
             self._take_beat(content)
             self._propose(self.controller.heartbeat(content), reply)
@@ -342,7 +371,7 @@ class SimulatedMember:
         for session in self.sessions.expired(self.replica.local_ms()):
             if session.node_id != self.node_id:
                 self._fence(session)
-        self._later(self.sessions.check_interval_ms, partial(self._check_sessions, leadership))
+        self.later(self.sessions.check_interval_ms, partial(self._check_sessions, leadership))
 
     def _fence(self, session: BrokerSession) -> None:
         if self.controller is not None:
@@ -357,14 +386,14 @@ class SimulatedMember:
         if broker is not None:
             session = BrokerSession(broker.node_id, broker.broker_epoch)
             self._end_if_gone(session, refused=False)
-            self._later(RECONNECT_MS, partial(self._connect_again, session))
+            self.later(RECONNECT_MS, partial(self._connect_again, session))
 
     def _connect_again(self, session: BrokerSession) -> None:
         """Connect to a peer; a host without the process refuses, and the controller hears of it a while later."""
         peer = self._member_of(session.node_id)
 
         def refused() -> None:
-            self._later(self._draw(REPORT_MS_MAX), partial(self._report, session))
+            self.later(self._draw(REPORT_MS_MAX), partial(self._report, session))
 
         def arrive() -> None:
             if not peer.is_running:
