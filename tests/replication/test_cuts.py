@@ -77,3 +77,17 @@ def test_a_cut_on_a_failing_disk_takes_the_directory_offline(trio):
     replica = cut(trio, TruncateTo(Offset(1)))
     trio.run_until(lambda: replica.offline)
     assert trio.replica(2).log.end_offset == 4
+
+
+def test_a_log_that_cannot_be_opened_after_a_cut_is_left_alone(trio):
+    disk = trio.nodes[3].machine.disk
+    replica = trio.replica(3)
+    mark = disk.open(f"{replica.log.path}/.headrace-truncation", create=True)
+    disk.write_vector(mark, [b"not a mark"], 0)
+    cut(trio, TruncateTo(Offset(1)))
+    trio.run_until(lambda: replica.log.failed)
+    end = trio.append(b"e")
+    trio.peers.pass_time(3000)
+    assert replica.being_cut
+    assert trio.nodes[3].node.metrics.handler_failures == 0
+    trio.run_until(lambda: trio.role(2).high_watermark == end)

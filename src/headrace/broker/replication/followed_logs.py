@@ -80,7 +80,9 @@ class FollowedLogs:
 
         def done(result: object, error: BaseException | None) -> None:
             work.done(result, error)
-            if log.is_truncating and not log.failed:  # out of space or descriptors
+            if log.failed:
+                return  # reported already; without its log the replica copies nothing until the next start
+            if log.is_truncating:  # out of space or descriptors
                 if error is not None:
                     self._partitions.partition_error(replica, error)
                 self._timers.after(CUT_RETRY_MS, lambda: self._try_to_cut(replica, cut))
