@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Install the system tools that some tests use when they are there. Needs root and apt; says what it could not install.
+# Install the system tools and headers that some tests use when they are there. Needs root and apt; says what it could not install.
 set -u
 
-tools=(kcat iproute2)
+tools=(kcat iproute2 rapidjson-dev)
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
     echo "optional tools: not root on a Debian system, nothing installed (wanted: ${tools[*]})"
