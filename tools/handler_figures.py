@@ -65,7 +65,7 @@ def measured() -> dict[str, float]:
         for producer, frame, buffer in producers:
             buffer[:] = frame  # offsets and epoch were written into it
             assert dispatcher.handle_repeat(producer, buffer, 0, len(buffer)), "the request is recognised"
-            producer.answers.clear()
+            producer.responses.clear()
         broker.partitions.end_turn()
         return PARTITIONS
 
@@ -75,7 +75,7 @@ def measured() -> dict[str, float]:
     def all_stages() -> int:
         for _ in range(PARTITIONS):
             dispatcher.handle_frame(client_of_all, buffer, 4, len(buffer))
-        client_of_all.answers.clear()
+        client_of_all.responses.clear()
         broker.partitions.end_turn()
         return PARTITIONS
 

@@ -73,7 +73,7 @@ def test_a_silent_broker_is_fenced_after_its_session_and_loses_its_partitions(pa
 
 def test_the_partitions_of_a_lost_broker_wait_for_it(pair):
     epoch = pair.start()
-    proposal = pair.controller.create_topics([CreatableTopic(name="orders", partition_count=4)])
+    proposal = pair.controller.create_topics([CreatableTopic(name="orders", partition_count=4, replication_factor=1)])
     pair.peers.run_until(lambda: proposal.outcome is not None)
     assert [state.leader for state in pair.image.topics["orders"].partitions].count(2) == 2
     pair.peers.pass_time(SESSION_MS + 1_500)

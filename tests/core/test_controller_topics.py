@@ -189,16 +189,14 @@ class TestAssignments:
             is ErrorCode.INVALID_REQUEST
         )
 
-    def test_more_replicas_than_this_release_stores_are_refused(self) -> None:
-        controller = TestedController(ControllerSettings())
-        controller.start_broker(1)
-        controller.start_broker(2)
-        refused = controller.create_one("a", 1, replication_factor=2)
+    def test_more_replicas_than_a_partition_may_have_are_refused(self) -> None:
+        controller = TestedController(ControllerSettings(replication_factor_max=2))
+        for node_id in (1, 2, 3):
+            controller.start_broker(node_id)
+        refused = controller.create_one("a", 1, replication_factor=3)
         assert refused.error is ErrorCode.INVALID_REPLICATION_FACTOR
-        assert refused.message == (
-            "replication factor 2 is not supported: a partition has at most 1 replica in this release"
-        )
-        by_hand = controller.create_one("a", -1, assignments=[(0, [ONE, TWO])])
+        assert refused.message == ("replication factor 3 is not supported: a partition has at most 2 replicas")
+        by_hand = controller.create_one("a", -1, assignments=[(0, [ONE, TWO, THREE])])
         assert by_hand.error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
     def test_a_fenced_broker_gets_no_partition_by_hand(self) -> None:

@@ -167,9 +167,20 @@ class EmbeddedCluster(TopicCalls):
             (described,) = admin.topics([topic])
         return described.partitions[partition].leader
 
-    def create_topic(self, name: str, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
-        """Create a topic and return its name when every broker that runs knows it and its leaders."""
-        super().create_topic(name, partitions=partitions, configs=configs)
+    def in_sync(self, topic: str, partition: int) -> tuple[int, ...]:
+        """Return the node ids of the in-sync replicas of a partition."""
+        with self._admin() as admin:
+            (described,) = admin.topics([topic])
+        return tuple(described.partitions[partition].isr)
+
+    def create_topic(
+        self, name: str, *, partitions: int = 1, replicas: int = 1, configs: Mapping[str, str] | None = None
+    ) -> str:
+        """Create a topic and return its name when every broker that runs knows it and its leaders.
+
+        `replicas` is the number of brokers that keep each partition.
+        """
+        super().create_topic(name, partitions=partitions, replicas=replicas, configs=configs)
         for node_id in self._processes:
             self._wait_until_known(name, node_id)
         return name

@@ -21,12 +21,15 @@ class TopicCalls:
         """Return HOST:PORT, or several separated by commas, as every Kafka client accepts it."""
         raise NotImplementedError
 
-    def create_topic(self, name: str, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
+    def create_topic(
+        self, name: str, *, partitions: int = 1, replicas: int = 1, configs: Mapping[str, str] | None = None
+    ) -> str:
         """Create a topic and return its name; it can be used at once."""
         from headrace.client import NewTopic
 
         with self._admin() as admin:
-            outcome = admin.create_topics([NewTopic(name, partitions=partitions, configs=dict(configs or {}))])[name]
+            new = NewTopic(name, partitions=partitions, replication_factor=replicas, configs=dict(configs or {}))
+            outcome = admin.create_topics([new])[name]
         if outcome.error:
             raise ValueError(f'topic "{name}" cannot be created: {outcome.message or outcome.error.name}')
         return name

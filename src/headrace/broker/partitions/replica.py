@@ -210,6 +210,8 @@ class Replica:
                     last_epoch=log.epochs.epoch_at(log.end_offset - 1),
                 )
             )
+        else:
+            role.high_watermark = Offset(max(log.start_offset, min(role.high_watermark, log.end_offset)))
 
     def resign(self, state: PartitionState) -> None:
         """End the leadership, or note another leader epoch of which this node is not the leader.

@@ -15,8 +15,8 @@ from headrace.core.controller.image import BrokerImage, MetadataImage
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 
-REPLICATION_FACTOR_MAX = 1
-"""The replicas of a partition in this release, which does not copy records between brokers."""
+REPLICATION_FACTOR_MAX = 127
+"""Replicas of one partition."""
 
 DEFAULT_REPLICATION_FACTOR = 3
 """Replicas of the partitions of a new topic if neither the topic nor the cluster says otherwise, with a host each."""

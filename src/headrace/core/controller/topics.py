@@ -219,7 +219,7 @@ def _check_replication_factor(
         raise Refused(
             code,
             f"replication factor {replication_factor} is not supported: a partition has at most "
-            f"{settings.replication_factor_max} replica in this release",
+            f"{settings.replication_factor_max} replicas",
         )
     if replication_factor > 1 and not image.replicates:
         raise Refused(

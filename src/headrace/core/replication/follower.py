@@ -99,7 +99,7 @@ class Follower(ReplicaRole):
         self.is_truncating = False
         self.log_start, self.log_end, self.last_epoch = log_start, log_end, last_epoch
         self._flushed = min(self._flushed, log_end)
-        self.high_watermark = min(self.high_watermark, log_end)
+        self.high_watermark = max(log_start, min(self.high_watermark, log_end))
         fetch = self.next_fetch()
         return () if fetch is None else (fetch,)
 
