@@ -63,9 +63,13 @@ class InSyncSets:
             partition=f"{replica.topic}-{replica.index}",
             isr=",".join(map(str, change.isr)),
         )
-        self._requests.alter(asked, partial(self._answered, replica, role))
+        self._requests.alter(asked, partial(self._answered, replica, role, change.partition_epoch))
 
-    def _answered(self, replica: Replica, role: Leader, result: IsrResult) -> None:
-        """Take a change back that was certainly not made. After any other error the metadata shows what was made."""
-        if result.error is ErrorCode.INELIGIBLE_REPLICA and replica.role is role:
+    def _answered(self, replica: Replica, role: Leader, partition_epoch: int, result: IsrResult) -> None:
+        """Take a change back that was certainly not made. After any other error the metadata shows what was made.
+
+        An answer about an earlier partition epoch says nothing about the change that is asked for now.
+        """
+        is_current = replica.role is role and role.partition_epoch == partition_epoch
+        if is_current and result.error is ErrorCode.INELIGIBLE_REPLICA:
             replica.execute(role.isr_change_refused())
