@@ -26,6 +26,7 @@ from tests.cluster.pairs import TWO, Pair
 from tests.transactions.fake_peers import BROKEN, FakePeers
 
 HERE, OTHER = NodeId(1), NodeId(2)
+UNKNOWN_CODE = 30_000
 TOPIC = TopicId(b"t" * 16)
 
 
@@ -176,8 +177,18 @@ def test_changes_of_a_turn_travel_in_one_request_and_later_ones_in_the_next():
         BROKEN,
         AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER),
         AlterPartitionResponse(error_code=ErrorCode.REQUEST_TIMED_OUT),
+        AlterPartitionResponse(error_code=ErrorCode.KAFKA_STORAGE_ERROR),
+        AlterPartitionResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR),
+        AlterPartitionResponse(error_code=UNKNOWN_CODE),
     ],
-    ids=["broken link", "not the controller", "not committed in time"],
+    ids=[
+        "broken link",
+        "not the controller",
+        "not committed in time",
+        "no disk space at the controller",
+        "a failure of the controller",
+        "an error of a newer broker",
+    ],
 )
 def test_a_change_of_unknown_outcome_is_asked_for_again(failure):
     leader = Leader()

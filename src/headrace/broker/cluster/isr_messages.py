@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.peers.requests import PeerFailure
 from headrace.core.controller.commands import IsrAlteration, IsrChange, IsrMember, IsrResult, IsrResults
-from headrace.model.errors import ErrorCode
+from headrace.model.errors import ErrorCode, error_code
 from headrace.model.ids import LeaderEpoch, NodeId, TopicId
 from headrace.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -16,6 +16,16 @@ from headrace.wire.messages.alter_partition import (
     AlterPartitionResponsePartition,
     AlterPartitionResponseTopic,
 )
+
+_DECIDED = frozenset(
+    (
+        ErrorCode.NONE,
+        ErrorCode.STALE_BROKER_EPOCH,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    )
+)
+"""The codes with which a controller answers a request for good. After any other one the change is asked for again."""
 
 
 def alteration_request(alteration: IsrAlteration) -> AlterPartitionRequest:
@@ -89,16 +99,16 @@ def alteration_results(response: object) -> IsrResults | ProposalFailed:
     if isinstance(response, PeerFailure):
         return ProposalFailed(response.code, response.message)
     assert isinstance(response, AlterPartitionResponse)
-    error = ErrorCode(response.error_code)
-    if error in (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT):
-        return ProposalFailed(error, "the node is not the active controller, or it did not answer in time")
+    error = error_code(response.error_code)
+    if error not in _DECIDED:
+        return ProposalFailed(error, f"the controller did not decide: {error.name}")
     return IsrResults(
         error,
         results=tuple(
             IsrResult(
                 TopicId(topic.topic_id),
                 partition.partition_index,
-                ErrorCode(partition.error_code),
+                error_code(partition.error_code),
                 None,
                 NodeId(partition.leader_id),
                 LeaderEpoch(partition.leader_epoch),
