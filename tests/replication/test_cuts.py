@@ -4,9 +4,10 @@ from errno import EIO, ENOSPC
 
 import pytest
 
+from headrace.core.controller.commands import TopicToDelete
 from headrace.core.replication.role import RestartAt, TruncateTo
 from headrace.model.ids import Offset
-from tests.replication.trios import Trio
+from tests.replication.trios import TOPIC, Trio
 
 
 @pytest.fixture
@@ -91,3 +92,23 @@ def test_a_log_that_cannot_be_opened_after_a_cut_is_left_alone(trio):
     assert replica.being_cut
     assert trio.nodes[3].node.metrics.handler_failures == 0
     trio.run_until(lambda: trio.role(2).high_watermark == end)
+
+
+def test_a_topic_is_deleted_while_a_log_is_cut(trio):
+    partitions = trio.nodes[3].node.broker.partitions
+    replica = trio.replica(3)
+    file = replica.log.files.handle(replica.log.active.log)
+    replica.log.files.pin(file)
+    cut(trio, TruncateTo(Offset(1)))
+    later = []
+    partitions.opener.in_slices = later.append
+    trio.controller.delete_topics([TopicToDelete(name=TOPIC)])
+    trio.run_until(lambda: later)
+    replica.log.files.unpin(file)
+    trio.run_until(lambda: not replica.being_cut)
+    assert replica.log.end_offset == 1
+    assert not replica.offline, "the deletion is to wait for its turn"
+    assert trio.nodes[3].node.metrics.handler_failures == 0
+    (steps,) = later
+    assert len(list(steps)) == 1
+    assert replica.offline

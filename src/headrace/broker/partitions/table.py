@@ -273,8 +273,9 @@ class PartitionTable:
     def retake_role(self, replica: Replica) -> None:
         """Go on with a replica whose log was cut, in the role that the metadata has for it now."""
         replica.was_cut()
-        if not replica.offline:
-            self._take_state(replica, self._image.topics_by_id[replica.topic_id].partitions[replica.index])
+        topic = self._image.topics_by_id.get(replica.topic_id)
+        if topic is not None:  # otherwise the replica is about to be deleted
+            self._take_state(replica, topic.partitions[replica.index])
 
     def _delete_topic(self, topic: TopicImage) -> None:
         local = self.by_name.pop(topic.name.encode())
