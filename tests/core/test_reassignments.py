@@ -104,6 +104,22 @@ def test_a_newer_target_replaces_the_older_one(cluster: Cluster) -> None:
     assert len(cluster.controller.log) == before
 
 
+def test_a_newer_target_keeps_a_replica_that_has_every_record(cluster: Cluster) -> None:
+    configs = [("min.insync.replicas", "1")]
+    cluster.controller.create_one("one", -1, assignments=[(0, nodes(1))], configs=configs)
+    cluster.move(3, 4, topic="one")
+    cluster.in_sync(1, 3, topic="one")
+    epoch = cluster.controller.image.brokers[NodeId(1)].broker_epoch
+    cluster.controller.carry_out(cluster.controller.fence_broker(NodeId(1), epoch))
+    assert (cluster.state("one").isr, cluster.state("one").leader) == ((3,), 3)
+    result = cluster.move(5, topic="one")
+    assert result.error == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert result.message == "of replicas [3], which have every record, none stays: add one of them, or wait"
+    assert (cluster.state("one").replicas, cluster.state("one").leader) == ((3, 4, 1), 3)
+    assert not cluster.move(3, 5, topic="one").error
+    assert (cluster.state("one").replicas, cluster.state("one").leader) == ((3, 5, 1), 3)
+
+
 def test_a_move_is_stopped(cluster: Cluster) -> None:
     assert cluster.stop().error == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     cluster.move(3, 4)

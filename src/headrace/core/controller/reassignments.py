@@ -125,6 +125,12 @@ def _moved(state: PartitionState, target: tuple[NodeId, ...], topic: TopicImage,
     removing = tuple(node for node in original if node not in target)
     if replicas == state.replicas and (adding, removing) == (state.adding, state.removing):
         return state
+    complete = [node for node in state.replicas if node in (*state.isr, *state.elr)]
+    if complete and not set(complete) & set(replicas):
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"of replicas {complete}, which have every record, none stays: add one of them, or wait",
+        )
     return _begun(state, replicas, adding, removing, topic, rules)
 
 
