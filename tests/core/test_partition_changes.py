@@ -103,6 +103,13 @@ def test_last_replica_standing() -> None:
     assert shown(change(now, rules(1, 2, 3))) == (2, (2,), (), (1,))
 
 
+def test_an_eligible_replica_of_a_higher_minimum_is_not_elected_with_a_lower_one() -> None:
+    below = state(isr=(1,), elr=(2, 3))
+    assert shown(gone(below, 1, 2, 3, minimum=2)) == (2, (2,), (1, 3), ())
+    new = gone(below, 1, 2, 3, minimum=1)  # replica 1 alone may have committed records since
+    assert shown(new) == (NO_NODE, (1,), (), ())
+
+
 def test_an_unclean_election_is_a_choice_of_the_topic() -> None:
     leaderless = state(isr=(1,), leader=NO_NODE)
     assert change(leaderless, rules(2, 3)) == leaderless

@@ -58,6 +58,8 @@ def change(
     brokers are fenced or shut down; those in `lost` may have lost records that they had, and are not eligible either.
     `chosen` becomes the leader although it may lack records, because no replica is known to have all of them.
     """
+    if state.elr and len(state.isr) >= min(rules.min_insync_replicas, len(state.replicas)):
+        state = state._replace(elr=())  # with a lower minimum the leader may have committed what these replicas lack
     replicas, adding, removing = state.replicas, state.adding, state.removing
     wanted = state.isr if isr is None else isr
     in_sync = tuple(node for node in replicas if node in wanted and node not in gone and node not in lost)
