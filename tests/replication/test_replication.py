@@ -2,8 +2,11 @@
 
 import pytest
 
+from headrace.core.controller.delta import apply_with_delta
+from headrace.core.controller.records import ConfigRecord, PartitionChangeRecord, ResourceKind
 from headrace.core.replication.leader import Leader
-from tests.replication.trios import LAG_MS, Trio
+from headrace.model.ids import NodeId
+from tests.replication.trios import LAG_MS, TOPIC, Trio
 
 
 @pytest.fixture
@@ -54,6 +57,24 @@ def test_with_too_few_in_sync_replicas_nothing_is_committed_until_they_return():
     assert trio.role(2).high_watermark == 1
     trio.peers.heal()
     trio.run_until(lambda: committed_everywhere(trio, 2))
+
+
+def test_a_raised_minimum_counts_before_an_in_sync_set_that_is_committed_with_it():
+    trio = Trio(configs=(("min.insync.replicas", "1"),))
+    trio.append(b"a")
+    trio.run_until(lambda: committed_everywhere(trio, 1))
+    trio.peers.cut(trio.nodes[2], trio.nodes[1])
+    trio.peers.cut(trio.nodes[2], trio.nodes[3])
+    trio.append(b"b")
+    trio.run_until(lambda: trio.replica(2).log.end_offset == 2)
+    partitions, image = trio.nodes[2].node.broker.partitions, trio.nodes[2].node.broker.image.copy()
+    records = (
+        ConfigRecord(ResourceKind.TOPIC, TOPIC, "min.insync.replicas", "2"),
+        PartitionChangeRecord(trio.replica(2).topic_id, 0, isr=(NodeId(2),), elr=(NodeId(1), NodeId(3))),
+    )
+    partitions.apply(apply_with_delta(image, records), image)
+    assert trio.role(2).isr == (2,)
+    assert trio.role(2).high_watermark == 1, "brokers 1 and 3 are eligible leaders, and lack the second record"
 
 
 def test_with_syncs_before_acknowledgement_a_follower_claims_only_what_is_on_disk():

@@ -177,9 +177,6 @@ class RunningBroker:
         if delta.broker_configs_changed:
             self.take_dynamic_configs()
         self.partitions.apply(delta, self.image)
-        if delta.broker_configs_changed:
-            for name in self.image.topics:  # topics that do not override a changed config inherit it
-                self.partitions.configure_topic(name, self.image)
         if delta.topics_deleted:
             self.groups.topics_deleted(topic.name for topic in delta.topics_deleted)
 

@@ -32,7 +32,7 @@ from headrace.model.configs.values import BrokerConfig, TopicConfig
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_EPOCH, NO_NODE, NodeId, Offset, TopicPartition
 from headrace.ports.clock import Clock
-from headrace.ports.spawner import Lane, Spawner, raise_failures
+from headrace.ports.spawner import Lane, Spawner, call_all, raise_failures
 
 
 class PartitionTable:
@@ -142,10 +142,11 @@ class PartitionTable:
         for topic in delta.topics_created:
             local = self._add_topic(topic)
             self.opener.open_later(local, topic.partitions.held_by(self._node_id))
-        failures = self._change_partitions((*delta.partitions_added, *delta.partitions_changed))
-        for name in delta.topic_configs_changed:
-            self.configure_topic(name, image)
-        raise_failures(failures)
+        # A raised min.insync.replicas counts before an in-sync set below it: nothing may be committed in between.
+        names = image.topics if delta.broker_configs_changed else delta.topic_configs_changed  # topics inherit them
+        calls = [partial(self.configure_topic, name, image) for name in names]
+        changed = (*delta.partitions_added, *delta.partitions_changed)
+        call_all((*calls, lambda: raise_failures(self._change_partitions(changed))))
 
     def _change_partitions(self, changed: Iterable[TopicPartition]) -> list[Exception]:
         """Give the replicas of this node their new roles, and open those that are new here."""
