@@ -82,6 +82,17 @@ class TestUpdates:
         assert result.message is not None
         assert message in result.message
 
+    @pytest.mark.parametrize("upgrade_type", [SAFE, UNSAFE])
+    def test_the_level_of_the_metadata_log_is_never_lowered(self, upgrade_type: int) -> None:
+        controller = one_broker()  # its registration has a boot id, which level 25 cannot express
+        wanted = [FeatureUpdate(METADATA_VERSION, 25, upgrade_type)]
+        (result,) = controller.carry_out(controller.update_features(wanted))
+        assert result.error == ErrorCode.INVALID_UPDATE_VERSION
+        assert result.message == (
+            "metadata.version is at 26 and cannot be lowered: the metadata may contain what level 25 cannot express"
+        )
+        assert controller.image.metadata_version == 26
+
     def test_a_downgrade_does_not_raise_a_level(self) -> None:
         controller = one_broker()
         update(controller, (TRANSACTION_VERSION, 0, SAFE))

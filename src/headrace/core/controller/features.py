@@ -119,6 +119,10 @@ def _check_update(image: MetadataImage, update: FeatureUpdate) -> None:
     current = image.features.get(name, 0)
     if level < current and update.upgrade_type not in (FeatureUpgrade.SAFE_DOWNGRADE, FeatureUpgrade.UNSAFE_DOWNGRADE):
         raise _invalid(f"{name} is at {current}: ask for a downgrade to lower it to {level}")
+    if name == METADATA_VERSION and level < current:
+        raise _invalid(
+            f"{name} is at {current} and cannot be lowered: the metadata may contain what level {level} cannot express"
+        )
     if level > current and update.upgrade_type != FeatureUpgrade.UPGRADE:
         raise _invalid(f"{name} is at {current}: ask for an upgrade to raise it to {level}")
     for broker in image.brokers.values():
