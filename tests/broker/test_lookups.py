@@ -53,6 +53,19 @@ def release(broker):
     broker.machine.spawner.release()
 
 
+# A new leader
+
+
+@pytest.mark.parametrize(("version", "refusal"), [(4, "LEADER_NOT_AVAILABLE"), (5, "OFFSET_NOT_AVAILABLE")])
+@pytest.mark.parametrize("timestamp", [T + 5, LATEST], ids=["by time", "latest"])
+def test_a_leader_that_does_not_know_what_is_committed_has_the_client_ask_again(broker, timestamp, version, refusal):
+    role = broker.partition("t").role
+    role.epoch_start_offset, role.high_watermark = 2, 1
+    request = list_request(("t", 0, timestamp), ("t", 1, timestamp))
+    response = broker.client().ask(ApiKey.LIST_OFFSETS, version, request)
+    assert outcomes(response) == [refusal, 2 if timestamp == LATEST else 1]
+
+
 # Limits
 
 

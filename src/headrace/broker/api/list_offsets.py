@@ -98,7 +98,7 @@ class _OffsetQueries:
             if role.knows_latest_offset:
                 self.add(_found(asked, -1, below, role.leader_epoch))
             else:
-                self.add(_error(asked, ErrorCode.OFFSET_NOT_AVAILABLE))
+                self.add(_error(asked, _refusal(self._ctx.version)))
         elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
             epoch = log.epochs.epoch_at(log.start_offset)
             self.add(_found(asked, -1, log.start_offset, epoch))
@@ -125,6 +125,7 @@ class _OffsetQueries:
             self.add(_error(asked, _refusal(version)))
             return
         fill = self.collector.later()
+        knows_committed = partition.role.knows_latest_offset
 
         def done(found: TimestampedOffset | None, error: BaseException | None) -> None:
             if isinstance(error, LookupRefused):
@@ -133,10 +134,12 @@ class _OffsetQueries:
                 fill(_error(asked, partition.refusal))
             elif error is not None:
                 fill(_error(asked, ErrorCode.KAFKA_STORAGE_ERROR))
-            elif found is None or found.offset >= below:
-                fill(_found(asked, -1, -1, _NO_LEADER_EPOCH))
-            else:
+            elif found is not None and found.offset < below:
                 fill(_found(asked, found.timestamp, found.offset, partition.log.epochs.epoch_at(found.offset)))
+            elif knows_committed:
+                fill(_found(asked, -1, -1, _NO_LEADER_EPOCH))
+            else:  # a new leader does not know yet whether the records above are committed
+                fill(_error(asked, _refusal(version)))
 
         if not self._ctx.lookups.add(self._ctx.connection, partition.log, make_search, done):
             fill(_error(asked, _refusal(version)))
