@@ -31,6 +31,9 @@ BYTES_MIN = 1
 CONNECTION_RETRY_MS = 50
 """Wait after a fetch that had no response. The connection has a longer wait of its own while the leader is away."""
 
+TURN_WAIT_MS = 50
+"""Wait at the leader for a fetch that could not have all partitions: the others have their turn after it."""
+
 PARTITION_RETRY_MS_MIN = 10
 """First wait for a partition that could not be fetched; the leader may learn of its new role a moment later."""
 
@@ -76,7 +79,9 @@ class Fetcher:
         self._timers = timers
         self._logger = logger
         self._followed: dict[Key, _Followed] = {}
-        """In the order in which they are fetched: those that had records move to the end."""
+        """In the order in which they are fetched: those that had records move to the end, and so do those of a fetch that
+        could not have all.
+        """
         self._asked: dict[Key, tuple[Follower, int]] = {}
         """The partitions of the fetch that is under way, with the role and the offset of each."""
         self._is_fetching = False
@@ -151,6 +156,10 @@ class Fetcher:
                 break
         if self._asked:
             wait_ms = min(self._config().replica_fetch_wait_ms, max(next_retry_ms - now_ms, 0))
+            if len(self._followed) > len(self._asked) >= REPLICA_FETCH_PARTITIONS_MAX:
+                wait_ms = min(wait_ms, TURN_WAIT_MS)
+                for key in self._asked:  # the next fetch begins with those that this one has left out
+                    self._followed[key] = self._followed.pop(key)
             self._send(int(wait_ms), list(topics.items()), self._answered)
             self._is_fetching = True
         elif next_retry_ms < float("inf"):
