@@ -79,8 +79,8 @@ class Fetcher:
         self._timers = timers
         self._logger = logger
         self._followed: dict[Key, _Followed] = {}
-        """In the order in which they are fetched: those that had records move to the end, and so do those of a fetch that
-        could not have all.
+        """In the order in which they are fetched. Those that had records move to the end, and so do all of a fetch that
+        left others out.
         """
         self._asked: dict[Key, tuple[Follower, int]] = {}
         """The partitions of the fetch that is under way, with the role and the offset of each."""
