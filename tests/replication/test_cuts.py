@@ -112,3 +112,15 @@ def test_a_topic_is_deleted_while_a_log_is_cut(trio):
     (steps,) = later
     assert len(list(steps)) == 1
     assert replica.offline
+
+
+def test_a_log_that_is_cut_begins_no_segment_for_compaction(trio):
+    trio.nodes[3].machine.disk.faults.fail("open", code=ENOSPC, path_contains="headrace-truncation", times=2)
+    replica = cut(trio, TruncateTo(Offset(1)))
+    trio.run_until(lambda: replica.log.is_truncating and not replica.log.has_work)
+    compactor = trio.nodes[3].node.compactor
+    compactor._requested[replica] = replica.log.end_offset
+    assert not compactor._is_ready(replica)
+    assert replica.log.bases == [0]
+    trio.peers.pass_time(5000)
+    check_copied_again(trio)

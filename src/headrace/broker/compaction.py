@@ -172,7 +172,7 @@ class Compactor:
     def _is_ready(self, partition: Replica) -> bool:
         """Return whether everything up to the requested offset is in closed, synced segments."""
         log, wanted = partition.log, self._requested[partition]
-        if log.staged:
+        if log.staged or log.is_truncating:
             return False
         if log.active.size and log.active.base_offset < wanted:
             try:
