@@ -166,6 +166,25 @@ def test_targets_that_cannot_be(cluster: Cluster, target: tuple[int, ...], error
     assert cluster.controller.image == before
 
 
+@pytest.mark.parametrize("target", [(4,), (5,)], ids=["at once", "when the new replica is in sync"])
+def test_fewer_replicas_of_the_first_partition_lower_the_minimum_of_the_others(
+    cluster: Cluster, target: tuple[int, ...]
+) -> None:
+    cluster.controller.create_one("two", -1, assignments=[(0, nodes(4, 1, 2)), (1, nodes(1, 2, 3))])
+    for node in nodes(3, 2):
+        epoch = cluster.controller.image.brokers[node].broker_epoch
+        cluster.controller.carry_out(cluster.controller.fence_broker(node, epoch))
+    assert (cluster.state("two", 1).isr, cluster.state("two", 1).elr) == ((1,), (2,))
+    cluster.move(*target, topic="two")
+    if target == (5,):
+        assert cluster.state("two", 1).elr == (2,)
+        cluster.in_sync(4, 1, 5, topic="two")
+    assert cluster.controller.image.topics["two"].replication_factor == 1
+    assert (cluster.state("two", 1).isr, cluster.state("two", 1).elr) == ((1,), ())  # 1 commits alone from now on
+    cluster.move(4, 1, 5, topic="two")
+    assert cluster.state("two", 1).elr == ()
+
+
 def test_the_number_of_replicas_is_kept_if_the_request_says_so(cluster: Cluster) -> None:
     assert cluster.move(1, 2, 3, factor=False).error == ErrorCode.INVALID_REPLICATION_FACTOR
     assert cluster.move(3, 4, factor=False).error == ErrorCode.NONE

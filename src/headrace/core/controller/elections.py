@@ -6,6 +6,7 @@ from typing import NamedTuple
 from headrace.core.controller.commands import PARTITIONS_PER_REQUEST_MAX, ControllerDecision
 from headrace.core.controller.image import ConfigResource, MetadataImage, TopicImage
 from headrace.core.controller.partition_changes import Election, change, change_record
+from headrace.core.controller.partition_states import PartitionState
 from headrace.core.controller.records import PartitionChangeRecord, ResourceKind
 from headrace.core.controller.settings import ControllerSettings
 from headrace.core.controller.topic_rules import TopicRules
@@ -130,3 +131,16 @@ def elections_after(
             record = change_record(topic.topic_id, partition, state, change(state, of_topic))
             if record is not None:
                 yield record
+
+
+def eligible_no_more(topic: TopicImage, first: PartitionState, rules: TopicRules) -> Iterator[PartitionChangeRecord]:
+    """Yield the changes that follow from another number of replicas of the first partition, whose next state is given.
+
+    The default of min.insync.replicas depends on it: with a lower one, the leaders of other partitions may commit what
+    their eligible replicas lack, and these must not be eligible when the minimum is raised again.
+    """
+    minimum = rules.of(topic, replicas=len(first.replicas)).min_insync_replicas
+    for partition in sorted({0, *topic.partitions.unsettled()}):
+        state = topic.partitions[partition] if partition else first
+        if state.elr and len(state.isr) >= min(minimum, len(state.replicas)):
+            yield PartitionChangeRecord(topic.topic_id, partition, elr=())

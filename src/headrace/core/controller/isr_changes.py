@@ -14,8 +14,9 @@ from headrace.core.controller.commands import (
     IsrResults,
     Refused,
 )
+from headrace.core.controller.elections import eligible_no_more
 from headrace.core.controller.image import MetadataImage, TopicImage
-from headrace.core.controller.partition_changes import ElectionRules, change, change_record
+from headrace.core.controller.partition_changes import change, change_record
 from headrace.core.controller.partition_states import PartitionState
 from headrace.core.controller.records import PartitionChangeRecord, Record
 from headrace.core.controller.settings import ControllerSettings
@@ -36,6 +37,7 @@ def alter_isrs(
         message = f"one request may change at most {PARTITIONS_PER_REQUEST_MAX} partitions: send several requests"
         return ControllerDecision((), IsrResults(ErrorCode.INVALID_REQUEST, message))
     records: list[Record] = []
+    further: list[Record] = []
     results: list[IsrResult] = []
     seen: set[tuple[TopicId, int]] = set()
     rules = TopicRules(image, settings)
@@ -51,10 +53,13 @@ def alter_isrs(
         except Refused as refusal:
             results.append(IsrResult(asked.topic_id, asked.partition, refusal.code, refusal.message))
             continue
-        record, result = _decide(asked, state, rules.of(topic))
+        new = change(state, rules.of(topic), isr={member.node_id for member in asked.isr})
+        record, result = _decided(asked, state, new)
         records += record
         results.append(result)
-    return ControllerDecision(tuple(records), IsrResults(results=tuple(results)))
+        if asked.partition == 0 and len(new.replicas) != len(state.replicas):
+            further += eligible_no_more(topic, new, rules)
+    return ControllerDecision((*records, *further), IsrResults(results=tuple(results)))
 
 
 def _topic(image: MetadataImage, asked: IsrChange) -> TopicImage:
@@ -110,15 +115,14 @@ def _check_members(image: MetadataImage, node_id: NodeId, asked: IsrChange, stat
         raise Refused(ErrorCode.INELIGIBLE_REPLICA, f"broker {member.node_id} {reason}: it cannot be in sync now")
 
 
-def _decide(
-    asked: IsrChange, state: PartitionState, rules: ElectionRules
+def _decided(
+    asked: IsrChange, state: PartitionState, new: PartitionState
 ) -> tuple[list[PartitionChangeRecord], IsrResult]:
     """Return the record of a change and its result.
 
     A change that completes a reassignment may also change the leader. Then it is committed, and the broker that asked
     for it gets an error because it does not lead the partition any more.
     """
-    new = change(state, rules, isr={member.node_id for member in asked.isr})
     record = change_record(asked.topic_id, asked.partition, state, new)
     if new.leader != state.leader:
         message = f"broker {new.leader} leads the partition now"

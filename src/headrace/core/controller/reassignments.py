@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from headrace.core.controller.commands import PARTITIONS_PER_REQUEST_MAX, ControllerDecision, Refused
+from headrace.core.controller.elections import eligible_no_more
 from headrace.core.controller.image import BrokerImage, MetadataImage, TopicImage
 from headrace.core.controller.partition_changes import change, change_record, directories_of
 from headrace.core.controller.partition_states import PartitionState
@@ -51,6 +52,7 @@ def reassign(
     rules = TopicRules(image, settings)
     asked = Counter((each.topic, each.partition) for each in wanted)
     records: list[PartitionChangeRecord] = []
+    further: list[PartitionChangeRecord] = []
     results: dict[tuple[str, int], ReassignmentResult] = {}
     for each in wanted:
         key = (each.topic, each.partition)
@@ -73,8 +75,10 @@ def reassign(
             continue
         record = change_record(topic.topic_id, each.partition, state, new)
         records += [] if record is None else [record]
+        if each.partition == 0 and len(new.replicas) != len(state.replicas):
+            further += eligible_no_more(topic, new, rules)
         results[key] = ReassignmentResult(*key)
-    return ControllerDecision(tuple(records), tuple(results.values()))
+    return ControllerDecision((*records, *further), tuple(results.values()))
 
 
 def _existing(image: MetadataImage, wanted: WantedReplicas) -> tuple[TopicImage, PartitionState]:

@@ -42,11 +42,14 @@ class TopicRules:
         self._shared: dict[int, ElectionRules] = {}
         """The rules of topics without configs, by the number of replicas."""
 
-    def of(self, topic: TopicImage, configs: Mapping[str, str] | None = None) -> ElectionRules:
-        """Return the rules of a topic; `configs` are those that the decision sets."""
+    def of(
+        self, topic: TopicImage, configs: Mapping[str, str] | None = None, *, replicas: int | None = None
+    ) -> ElectionRules:
+        """Return the rules of a topic; `configs` and `replicas` are those that the decision sets."""
         if configs is None:
             configs = self._image.topic_configs(topic.name)
-        replicas = topic.replication_factor
+        if replicas is None:
+            replicas = topic.replication_factor
         if configs:
             return self._rules(configs, replicas)
         rules = self._shared.get(replicas)
