@@ -1,5 +1,6 @@
 """A follower's log is cut by a helper while its broker runs, and then copied from the leader again."""
 
+from collections.abc import Iterator
 from errno import EIO, ENOSPC
 
 import pytest
@@ -100,7 +101,7 @@ def test_a_topic_is_deleted_while_a_log_is_cut(trio):
     file = replica.log.files.handle(replica.log.active.log)
     replica.log.files.pin(file)
     cut(trio, TruncateTo(Offset(1)))
-    later = []
+    later: list[Iterator[None]] = []
     partitions.opener.in_slices = later.append
     trio.controller.delete_topics([TopicToDelete(name=TOPIC)])
     trio.run_until(lambda: later)

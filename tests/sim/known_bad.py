@@ -282,23 +282,23 @@ def fence_no_runs(patch):
         if before is None:
             out.write(OwnerRecord(name, batch_commits._entered(None, run, now.wall_ms)))
 
-    patch.setattr(batch_commits.BatchCommits, "_enter", enter)
+    patch.setattr(batch_commits.BatchCommitCoordinator, "_enter", enter)
     patch.setattr(Owner, "older_runs", ())
 
 
 def forget_which_batch_is_committed(patch):
-    commit = batch_commits.BatchCommits._commit
+    commit = batch_commits.BatchCommitCoordinator._commit
 
     def commit_and_forget(self, command, out, now):
         commit(self, command, out, now)
         owner = self._tables.owners[command.owner]
         out.write(OwnerRecord(command.owner, owner._replace(committed_batch_id=owner.committed_batch_id - 1)))
 
-    patch.setattr(batch_commits.BatchCommits, "_commit", commit_and_forget)
+    patch.setattr(batch_commits.BatchCommitCoordinator, "_commit", commit_and_forget)
 
 
 def take_other_writers_for_the_same(patch):
-    patch.setattr(batch_commits.BatchCommits, "_is_the_same", lambda self, command, owner: True)
+    patch.setattr(batch_commits.BatchCommitCoordinator, "_is_the_same", lambda self, command, owner: True)
 
 
 def lend_ids_before_their_markers(patch):
@@ -317,7 +317,7 @@ def commit_writers_that_were_aborted(patch):
     def prepare(self, named, command):
         return named.transactional_id in self._tables.transactions
 
-    patch.setattr(batch_commits.BatchCommits, "_counts", prepare)
+    patch.setattr(batch_commits.BatchCommitCoordinator, "_counts", prepare)
 
 
 # Of compaction
@@ -372,7 +372,9 @@ def commit_rows_before_they_are_synced(patch):
 
 
 def commit_rows_that_the_power_took(patch):
-    patch.setattr(batch_commits.BatchCommits, "may_have_lost_rows", lambda commits, transaction, leader=None: False)
+    patch.setattr(
+        batch_commits.BatchCommitCoordinator, "may_have_lost_rows", lambda commits, transaction, leader=None: False
+    )
     patch.setattr(batch_commits, "_lost_rows", lambda transaction, synced: False)
 
 
