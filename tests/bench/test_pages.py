@@ -5,7 +5,7 @@ from pathlib import Path
 
 from headrace.bench.charts import BAR_COLUMNS, bar, bar_lines
 from headrace.bench.figures import Measurement, as_json
-from tools.bench.performance_page import COMPARE, PIPELINE, Section, write_page
+from tools.bench.performance_page import CLUSTER, COMPARE, PIPELINE, Section, write_page
 from tools.bench.pictures import picture
 from tools.bench.targets import TARGETS, verdicts
 
@@ -46,14 +46,16 @@ def test_a_picture_calls_nobody() -> None:
     assert "url(" not in drawn.replace("url(#", "")
 
 
-def write(page: Path, *, failures: dict[str, str], section: Section = COMPARE) -> str:
+def write(
+    page: Path, *, failures: dict[str, str], section: Section = COMPARE, others: tuple[Measurement, ...] = ()
+) -> str:
     write_page(
         page,
         section,
         command="python -m tools.bench compare",
         day="2026-01-31",
         machine={"cpu": "2 x fast"},
-        measurements=[OURS, THEIRS],
+        measurements=[OURS, THEIRS, *others],
         verdicts=verdicts([OURS, THEIRS], TARGETS[:2]),
         failures=failures,
     )
@@ -90,6 +92,13 @@ def test_a_section_may_show_all_medians(tmp_path: Path) -> None:
     page = tmp_path / "performance.md"
     write(page, failures={}, section=PIPELINE)
     assert "| 32 x 1, 100 B | headrace | CPU us/request | 11.0 ±9% |" in page.read_text()
+
+
+def test_a_section_may_show_the_medians_of_loads_without_a_target(tmp_path: Path) -> None:
+    other = Measurement(load="metadata", subject="headrace", client="", rounds=({"cpu_us_per_request": 5.5},))
+    text = write(tmp_path / "performance.md", failures={}, section=CLUSTER, others=(other,))
+    assert "| metadata | headrace | CPU us/request | 5.5 |" in text
+    assert "| 32 x 1, 100 B | headrace | CPU us/request |" not in text
 
 
 def test_a_new_page_is_made_and_failures_are_told(tmp_path: Path) -> None:

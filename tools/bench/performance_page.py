@@ -5,6 +5,7 @@ The rest of the page is kept.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,14 @@ VERDICT_COLUMNS = ("load", "figure", "headrace", "reference", "ratio", "target",
 _NEW_PAGE = "# Performance\n"
 
 
+class Medians(Enum):
+    """The medians that a section shows below the figures that have a target; the file of the rounds has all of them."""
+
+    NONE = "none"
+    OF_OTHER_LOADS = "of the loads without a target"
+    ALL = "all"
+
+
 class Section(NamedTuple):
     """The part of the page that a command writes."""
 
@@ -26,8 +35,7 @@ class Section(NamedTuple):
     """The JSON file with every round, relative to the page."""
     about: str
     """A sentence that describes the figures."""
-    shows_all: bool = False
-    """The page shows all medians, not only the figures that have a target."""
+    medians: Medians = Medians.NONE
 
     @property
     def begin(self) -> str:
@@ -57,7 +65,7 @@ PIPELINE = Section(
     about="CPU is user and system time of the command, Spark and its Python workers; broker and producer share the "
     "machine with them. A wait is from an order's arrival at the broker until its batch is written, counted in the "
     "second half of the stream; the lag is the age of the oldest order that is not read when a batch ends.",
-    shows_all=True,
+    medians=Medians.ALL,
 )
 CLUSTER = Section(
     command="python -m tools.bench cluster",
@@ -66,7 +74,7 @@ CLUSTER = Section(
     about="Medians of rounds; the subjects of a load take turns. CPU is user and system time of all processes of a "
     "broker. A start is the time of `headrace up`, which ends when all brokers are registered and three of them vote; "
     "the memory is that of the largest broker. The load generators share the cores with the brokers.",
-    shows_all=True,
+    medians=Medians.OF_OTHER_LOADS,
 )
 
 
@@ -116,8 +124,8 @@ def measured_part(
         yield ""
         yield f"Not measured: {name}. {reason.splitlines()[0]}"
     yield ""
-    if section.shows_all:
-        yield from _table(("load", "subject", "figure", "median"), _median_rows(measurements))
+    if shown := _shown(section.medians, measurements, verdicts):
+        yield from _table(("load", "subject", "figure", "median"), _median_rows(shown))
         yield ""
     yield f"The same [as bars]({section.picture.as_posix()}), and [every round]({section.rounds.as_posix()})."
     yield ""
@@ -165,6 +173,13 @@ def verdict_row(verdict: Verdict) -> tuple[str, ...]:
         target.text(),
         verdict.word,
     )
+
+
+def _shown(medians: Medians, measurements: Sequence[Measurement], verdicts: Sequence[Verdict]) -> Sequence[Measurement]:
+    if medians is Medians.NONE:
+        return ()
+    with_target = set() if medians is Medians.ALL else {verdict.target.load for verdict in verdicts}
+    return [one for one in measurements if one.load not in with_target]
 
 
 def _median_rows(measurements: Iterable[Measurement]) -> Iterator[tuple[str, ...]]:
