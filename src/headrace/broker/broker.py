@@ -11,10 +11,8 @@ from headrace.broker.access import OpenAccess
 from headrace.broker.cluster.cluster_member import ClusterMember
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.linearizable_reads import LinearizableReads
-from headrace.broker.cluster.log_end_reports import LogEndReporter
 from headrace.broker.cluster.producer_id_blocks import ProducerIdBlocks
 from headrace.broker.cluster.producer_ids import ProducerIds
-from headrace.broker.cluster.replica_care import ReplicaCare
 from headrace.broker.coordinators.groups import Groups
 from headrace.broker.coordinators.host import Runtime
 from headrace.broker.coordinators.replay import ReplayQueue
@@ -79,50 +77,25 @@ class RunningBroker:
         self.controller = controller
         self.peers = peers or NoPeers(timers)
         """The other nodes of the cluster."""
+        self.partitions = partitions
+        self._files = files
+        self.timers = timers
+        self.metrics = metrics
+        self.logger = logger
         member = ClusterMember(
-            config=config,
+            config=lambda: self.config,
             cluster_id=cluster_id,
             controller=controller,
             peers=self.peers,
             timers=timers,
             logger=logger,
-            replica_care=ReplicaCare(
-                controller=controller,
-                timers=timers,
-                logger=logger,
-                settings=lambda: ControllerSettings.of(self.config),
-                balance_interval_ms=lambda: self.config.leader_balance_interval_ms,
-            ),
+            log_end_of=partitions.log_end_of,
         )
         self.membership = member.membership
         self.lifecycle = member.lifecycle
-        self.partitions = partitions
-        self.replication = partitions.replication = PartitionReplication(
-            node_id=self.node_id,
-            broker_epoch=lambda: self.lifecycle.broker_epoch,
-            controller=controller,
-            peers=self.peers,
-            fetch_links=fetch_links or NoPeers(timers),
-            partitions=partitions,
-            ports=ports,
-            timers=timers,
-            metrics=metrics,
-            logger=logger,
-        )
-        self.log_end_reporter = LogEndReporter(
-            node_id=self.node_id,
-            broker_epoch=lambda: self.lifecycle.broker_epoch,
-            controller=controller,
-            membership=self.membership,
-            peers=self.peers,
-            timers=timers,
-            log_end_of=partitions.log_end_of,
-        )
+        self.log_end_reporter = member.log_end_reporter
+        self.replication = partitions.replication = self._compose_replication(ports, fetch_links or NoPeers(timers))
         self.served_fetches = ServedFetches(self)
-        self._files = files
-        self.timers = timers
-        self.metrics = metrics
-        self.logger = logger
         self.on_configured: Callable[[BrokerConfig], None] = lambda config: None
         self.invitations: Invitations | None = None
         """Invitations to join the cluster; None on a node without a listener for other nodes."""
@@ -146,18 +119,35 @@ class RunningBroker:
             logger=logger,
             kept_bytes_max=lambda: self.config.scan_held_bytes_max,
         )
-        self.produce = ProduceStages(
-            partitions=partitions,
+        self.produce = self._compose_produce()
+        self.lookups = Lookups(ports.spawner, timers)
+        partitions.on_led = self._partition_led
+
+    def _compose_replication(self, ports: Ports, fetch_links: PeerRequests) -> PartitionReplication:
+        return PartitionReplication(
+            node_id=self.node_id,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+            controller=self.controller,
+            peers=self.peers,
+            fetch_links=fetch_links,
+            partitions=self.partitions,
+            ports=ports,
+            timers=self.timers,
+            metrics=self.metrics,
+            logger=self.logger,
+        )
+
+    def _compose_produce(self) -> ProduceStages:
+        return ProduceStages(
+            partitions=self.partitions,
             metadata=self,
             transactions=self.transactions,
             access=self.access,
-            metrics=metrics,
-            spawner=ports.spawner,
-            timers=timers,
+            metrics=self.metrics,
+            spawner=self.spawner,
+            timers=self.timers,
             turn=self,
         )
-        self.lookups = Lookups(ports.spawner, timers)
-        partitions.on_led = self._partition_led
 
     @cached_property
     def controller_requests(self) -> "ControllerRequests":
