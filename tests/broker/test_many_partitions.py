@@ -1,14 +1,17 @@
 """Many partitions that come and go: a few per turn, in order, and none of them blocks another for good."""
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
+from headrace.broker.partitions import role_changes
 from headrace.broker.partitions.log_opener import PARTITIONS_PER_TURN
 from headrace.core.controller.delta import apply_with_delta
 from headrace.core.controller.records import ConfigRecord, ResourceKind
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import create_topics, delete_topics
+from tests.broker.other_brokers import NO_LEADER, THIS, commit, election
 from tests.broker.virtual import LONG_MS, VirtualBroker, new_topic
 
 
@@ -102,3 +105,39 @@ def test_a_folder_that_cannot_be_deleted_holds_up_nobody(monkeypatch):
         client.delete_topic("a")
     assert client.create_topic("c").error_code == 0
     assert client.delete_topic("b") == 0
+
+
+def test_roles_change_some_a_turn_and_the_newest_counts(monkeypatch):
+    monkeypatch.setattr(role_changes, "ROLE_CHANGES_PER_TURN", 10)
+    broker = VirtualBroker().with_topic("many", partitions=35).with_topic("gone", partitions=20)
+    admin, table = broker.client(), broker.node.broker.partitions
+    ready = []
+
+    def leaders():
+        return [broker.partition("many", index).serves for index in range(35)]
+
+    def change(leader):
+        return [
+            election(broker, name, index, leader)
+            for name, count in (("gone", 20), ("many", 35))
+            for index in range(count)
+        ]
+
+    asked = commit(broker.node, *change(NO_LEADER))
+    broker.run_until(lambda: not table.by_name[b"gone"].replicas[0].serves)
+    table.when_ready(lambda: ready.append(leaders()))
+    assert leaders() == [True] * 35
+    topic = delete_topics.DeleteTopicsRequestTopic(name="gone")
+    admin.send(ApiKey.DELETE_TOPICS, 6, delete_topics.DeleteTopicsRequest(topics=(topic,), timeout_ms=LONG_MS))
+    served = [35]
+    while served[-1]:
+        broker.steps(1)
+        served.append(sum(leaders()))
+    assert max(before - after for before, after in pairwise(served)) == 10
+    broker.run_until(lambda: ready)
+    assert ready == [[False] * 35]
+    assert asked() == "committed"
+    commit(broker.node, *[election(broker, "many", index, NO_LEADER) for index in range(35)])
+    commit(broker.node, *[election(broker, "many", index, THIS) for index in range(35)])
+    broker.run_until(lambda: all(leaders()))
+    assert {admin.produce_error("many", index) for index in (0, 34)} == {0}

@@ -17,6 +17,7 @@ from headrace.broker.partitions.log_configs import log_config
 from headrace.broker.partitions.log_opener import Opener, names_synced
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.replication_hooks import NO_REPLICATION, ReplicationHooks
+from headrace.broker.partitions.role_changes import RoleChanges
 from headrace.broker.partitions.syncs import Syncs
 from headrace.broker.timers import Timers
 from headrace.core.controller.delta import MetadataDelta
@@ -82,6 +83,7 @@ class PartitionTable:
         self.active: dict[Replica, None] = {}
         """Partitions that were appended to since the last run of housekeeping."""
         self.syncs = Syncs(timers, self.flush)
+        self._role_changes = RoleChanges(timers, self._change_partitions)
         self.opener = Opener(
             directories=self.directories,
             some_missing=lambda: bool(self.failed_directories),
@@ -146,14 +148,17 @@ class PartitionTable:
         names = image.topics if delta.broker_configs_changed else delta.topic_configs_changed  # topics inherit them
         calls = [partial(self.configure_topic, name, image) for name in names]
         changed = (*delta.partitions_added, *delta.partitions_changed)
-        call_all((*calls, lambda: raise_failures(self._change_partitions(changed))))
+        call_all((*calls, lambda: self._role_changes.add(changed)))
 
     def _change_partitions(self, changed: Iterable[TopicPartition]) -> list[Exception]:
         """Give the replicas of this node their new roles, and open those that are new here."""
         new_here: dict[LocalTopic, list[int]] = {}
         failures: list[Exception] = []
         for name, index in changed:
-            local, states = self.by_name[name.encode()], self._image.topics[name].partitions
+            topic = self._image.topics.get(name)
+            if topic is None or index >= len(topic.partitions):
+                continue  # deleted since, or deleted and created again with fewer partitions
+            local, states = self.by_name[name.encode()], topic.partitions
             local.partition_count = len(states)
             replica, state = local.replicas.get(index), states[index]
             try:
@@ -187,8 +192,10 @@ class PartitionTable:
         return replica.log.epochs.of_last_batch(replica.log.end_offset), replica.log.end_offset
 
     def when_ready(self, call: Callable[[], None]) -> None:
-        """Call back when every partition that is waiting to be opened can be used, or is known to be closed."""
-        self.opener.when_ready(call)
+        """Call back when the roles follow the metadata, and every partition that is waiting to be opened can be used or
+        is known to be closed.
+        """
+        self._role_changes.when_done(lambda: self.opener.when_ready(call))
 
     def failure_of(self, topic: str) -> str | None:
         """Return why a new topic's partitions could not be created; None when they can be used now or soon."""
@@ -272,7 +279,7 @@ class PartitionTable:
             self.replication.role_changed(replica)
 
     def retake_role(self, replica: Replica) -> None:
-        """Go on with a replica whose log was cut, in the role that the metadata has for it now."""
+        """Continue with a replica whose log was cut, in the role that the metadata has for it now."""
         replica.was_cut()
         topic = self._image.topics_by_id.get(replica.topic_id)
         if topic is not None:  # otherwise the replica is about to be deleted
@@ -363,7 +370,7 @@ class PartitionTable:
         log = partition.log
         if log.flush_due(wall_ms):
             self.flush(partition)
-        work = None if partition.space.full else log.preallocation_work()
+        work = None if partition.space.full else log.preallocation.work()
         if work is not None:
             self._spawner.submit(*work, Lane.SYNC)
 
