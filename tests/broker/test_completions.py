@@ -196,8 +196,8 @@ class BusyBroker(VirtualBroker):
         for partition in table:
             log = partition.log
             busy[f"{log.path} flush"] = log._flusher.in_flight
-            busy[f"{log.path} retention"] = log._retirement.in_flight
-            busy[f"{log.path} preallocation"] = log._preallocation.segment is not None
+            busy[f"{log.path} retention"] = log.retirement.in_flight
+            busy[f"{log.path} preallocation"] = log.preallocation.segment is not None
             busy[f"{log.path} exchange"] = log.names_generation % 2 or bool(log.being_replaced)
         return [name for name, count in busy.items() if count]
 

@@ -7,10 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.broker.net.buffers import BufferPool
-from headrace.broker.net.connection import ResponseSlot
-from headrace.broker.net.receiver import Receiver
 from headrace.model.limits import (
-    FRAME_STALLED_MS,
     LARGE_FRAME_BEGUN_BYTES,
     LARGE_FRAME_BYTES,
     LARGE_FRAME_FIRST_BYTES,
@@ -20,61 +17,8 @@ from headrace.model.limits import (
     TURN_WORK_MS_MAX,
 )
 from headrace.wire.errors import ProtocolError
+from tests.broker.frame_receivers import FRAME_BYTES_MAX, MANY_BYTES, Receiving, declared
 from tests.broker.transports import ScriptedTransport, connection, frame
-
-FRAME_BYTES_MAX = 8 << 20
-MANY_BYTES = 64 << 20
-
-
-class Receiving:
-    """A receiver with its pool, and what it has handed over: (connection, bytes) per frame."""
-
-    def __init__(self, *, lent_bytes_max=MANY_BYTES, kept_bytes_max=MANY_BYTES, held_bytes_max=MANY_BYTES):
-        self.pool = BufferPool(lent_bytes_max=lent_bytes_max, kept_bytes_max=kept_bytes_max)
-        self.frames = []
-        self.gave_way = []
-        self.answered = True
-        self.time_ms = 0.0
-        self.frame_takes_ms = 0.0
-        self._views = []
-        self.receiver = Receiver(
-            frame_bytes_max=FRAME_BYTES_MAX,
-            held_bytes_max=held_bytes_max,
-            pool=self.pool,
-            handle_frame=self._handle,
-            handle_repeat=lambda sender, view, position, end: 0,
-            check_large_frame=lambda sender, size, first: True,
-            evict=self._evict,
-            monotonic_ms=lambda: self.time_ms,
-        )
-
-    def _evict(self, sender):
-        self.gave_way.append(sender)
-        sender.closed = True
-        self.receiver.discard(sender)
-
-    def _handle(self, sender, view, start, end):
-        self._views.append((sender, view[start:end], bytes(view[start:end])))
-        self.time_ms += self.frame_takes_ms
-        if not self.answered:
-            sender.responses.append(ResponseSlot(sender, None, 1))
-
-    def end_turn(self):
-        for sender, view, content in self._views:
-            assert view == content, "the bytes of a turn stay until its end"
-            self.frames.append((sender, content))
-        self._views.clear()
-        self.receiver.end_turn()
-
-    def feed(self, sender, content):
-        """The bytes arrive, and are taken in as many turns as it needs."""
-        sender.transport.incoming += content
-        while sender.transport.incoming:
-            self.receiver.receive(sender)
-            self.end_turn()
-
-    def contents(self, sender):
-        return [content for who, content in self.frames if who is sender]
 
 
 def contents(*sizes):
@@ -224,10 +168,6 @@ def test_a_frame_that_takes_long_puts_nothing_off_when_it_is_the_only_one():
 # Large frames
 
 
-def declared(size):
-    return size.to_bytes(4, "big")
-
-
 def test_a_buffer_grows_with_the_bytes_received_not_with_the_length_declared():
     receiving, sender = Receiving(), connection()
     receiving.feed(sender, declared(FRAME_BYTES_MAX) + b"1" * 100)
@@ -336,91 +276,6 @@ def test_a_frame_that_cannot_grow_waits_until_it_can():
     assert receiving.contents(growing) == [b"g" * 700_000]
     assert receiving.gave_way == []
     assert receiving.pool.lent_bytes == 0
-
-
-# Shares
-
-
-def from_host(token, host):
-    return connection(ScriptedTransport(token, host=host))
-
-
-def begun(receiving, sender, size=4 << 20, received=40_000):
-    """A large frame of which that much has arrived; 64 KiB, that is."""
-    receiving.feed(sender, declared(size) + b"b" * received)
-    return sender
-
-
-def filled(receiving, hosts, count):
-    """Stalled frames of these hosts, in turns, that take the whole pool."""
-    holders = [begun(receiving, from_host(10 + number, hosts[number % len(hosts)])) for number in range(count)]
-    assert receiving.pool.lent_bytes == receiving.pool.lent_bytes_max
-    return holders
-
-
-def test_the_oldest_stalled_frame_gives_way():
-    receiving = Receiving(lent_bytes_max=4 << 16)
-    holders = filled(receiving, ["10.0.0.1"], 4)
-    wanting = connection(ScriptedTransport(2))
-    begun(receiving, wanting)
-    assert wanting.starved, "no frame has stalled yet"
-    receiving.receiver.now_ms += FRAME_STALLED_MS / 2
-    receiving.feed(holders[0], b"p" * 20_000)
-    receiving.receiver.now_ms += FRAME_STALLED_MS / 2
-    assert receiving.receiver.take_starved(at_once=True) == [wanting]
-    wanting.starved = False
-    assert receiving.receiver.resume(wanting)
-    assert wanting.frame is not None
-    assert receiving.gave_way == [holders[1]], "the first one goes on arriving"
-    receiving.feed(holders[0], b"p" * 20_000)
-    assert holders[0].frame is not None
-
-
-def test_a_frame_that_drips_counts_as_stalled():
-    receiving = Receiving(lent_bytes_max=4 << 16)
-    holders = filled(receiving, ["10.0.0.1"], 4)
-    for _ in range(10):
-        receiving.receiver.now_ms += FRAME_STALLED_MS / 10
-        for holder in holders:
-            receiving.feed(holder, b"d" * 100)
-    wanting = begun(receiving, connection(ScriptedTransport(2)))
-    assert wanting.frame is not None
-    assert receiving.gave_way == [holders[0]]
-
-
-def test_the_address_that_holds_most_gives_way_first():
-    receiving = Receiving(lent_bytes_max=8 << 16)
-    holders = filled(receiving, ["10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2"], 8)
-    receiving.receiver.now_ms += FRAME_STALLED_MS
-    begun(receiving, from_host(2, "10.0.0.3"))
-    begun(receiving, from_host(3, "10.0.0.3"))
-    assert [sender.peer_host for sender in receiving.gave_way] == ["10.0.0.2"] * 2
-    assert receiving.gave_way == holders[1:3]
-
-
-def test_an_address_above_its_share_gives_way_to_one_that_has_waited():
-    receiving = Receiving(lent_bytes_max=8 << 16)
-    holders = filled(receiving, ["10.0.0.1"], 8)
-    wanting = begun(receiving, from_host(2, "10.0.0.2"))
-    assert wanting.starved
-    for _ in range(4):
-        receiving.receiver.now_ms += FRAME_STALLED_MS / 4
-        for holder in holders:
-            if holder.frame_received < 60_000:
-                holder.frame_progress_ms = receiving.receiver.now_ms  # all of them do arrive
-    assert receiving.gave_way == []
-    wanting.starved = False
-    receiving.receiver.resume(wanting)
-    assert wanting.frame is not None
-    assert receiving.gave_way == holders[:1]
-
-
-def test_addresses_that_hold_least_are_next():
-    receiving = Receiving(lent_bytes_max=4 << 16)
-    filled(receiving, ["10.0.0.1"], 4)
-    crowd = [begun(receiving, from_host(100 + number, "10.0.0.1")) for number in range(20)]
-    light = begun(receiving, from_host(2, "10.0.0.2"))
-    assert receiving.receiver.take_starved(at_once=True)[:2] == [light, crowd[0]]
 
 
 def test_kept_buffers_that_are_not_used_go_back_to_the_system():

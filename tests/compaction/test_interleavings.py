@@ -51,7 +51,7 @@ class InterleavedLog(RuleBasedStateMachine):
     @rule(retention_bytes=st.sampled_from([0, 300, 900, -1]), hurry=st.booleans())
     def retention(self, retention_bytes: int, hurry: bool) -> None:
         self.log.configure(replace(BOTH, retention_bytes=retention_bytes))
-        self._take(self.log.retention_work(self.wall_ms, self.log.end_offset, hurry=hurry))
+        self._take(self.log.retirement.work(self.wall_ms, self.log.end_offset, hurry=hurry))
 
     @rule(share=st.floats(0, 1))
     def delete_records(self, share: float) -> None:

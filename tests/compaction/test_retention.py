@@ -45,7 +45,7 @@ def test_the_log_and_the_folder_agree_whichever_ends_first(order: tuple[str, ...
     assert plan is not None
     groups = list(cleaned_groups(log.disk, plan))
     swap = swap_work(log, groups[-1], wall_ms=NOW_MS) if first == "swap" else None
-    retention = log.retention_work(NOW_MS, log.end_offset)
+    retention = log.retirement.work(NOW_MS, log.end_offset)
     swap = swap or swap_work(log, groups[-1], wall_ms=NOW_MS)
     works = {"swap": swap, "retention": retention}
     for step in order:
@@ -60,7 +60,7 @@ def test_the_log_and_the_folder_agree_whichever_ends_first(order: tuple[str, ...
     assert log.size_bytes == sum(segment.size for segment in log.segments)
     found = pairs(log)
     assert {key: value for _, key, value in found} == dict(ROWS[log.start_offset :])
-    later = log.retention_work(NOW_MS, log.end_offset)
+    later = log.retirement.work(NOW_MS, log.end_offset)
     if later is not None:
         later.run_inline()
     assert log.start_offset == log.end_offset, "what an exchange kept from retention goes with the next look"
@@ -79,7 +79,7 @@ def test_retention_takes_what_is_before_the_segments_of_an_exchange() -> None:
     groups = list(cleaned_groups(log.disk, plan))
     replaced = groups[1].sources[0].base_offset
     swap = swap_work(log, groups[1], wall_ms=NOW_MS)
-    retention = log.retention_work(NOW_MS, log.end_offset)
+    retention = log.retirement.work(NOW_MS, log.end_offset)
     assert swap is not None
     assert retention is not None
     retention.run_inline()

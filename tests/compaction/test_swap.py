@@ -22,7 +22,7 @@ def test_a_reader_goes_on_with_the_slice_it_has() -> None:
     before = bytes_of(log.disk, part)
     log.files.pin(part.file)
     compact(log)
-    work = log.retention_work(NOW_MS + 1, log.end_offset)
+    work = log.retirement.work(NOW_MS + 1, log.end_offset)
     assert work is not None
     work.run_inline()
     log.files.close_idle()
@@ -68,7 +68,7 @@ def test_a_log_that_changed_meanwhile_takes_no_exchange() -> None:
     plan = planned(log)
     assert plan is not None
     groups = list(cleaned_groups(log.disk, plan))
-    taken = log.retention_work(NOW_MS, log.end_offset)
+    taken = log.retirement.work(NOW_MS, log.end_offset)
     assert taken is not None
     taken.run_inline()
     before = pairs(log)

@@ -37,10 +37,10 @@ def main(path: str) -> None:
         ]
         append(log, *batches, wall_ms=wall_ms)
         print(log.end_offset, flush=True)
-        wanted = [log.preallocation_work(), log.flush_work() if log.flush_due(wall_ms) else None]
+        wanted = [log.preallocation.work(), log.flush_work() if log.flush_due(wall_ms) else None]
         if turn % 50 == 0:
             wanted += [
-                log.retention_work(wall_ms, log.end_offset),
+                log.retirement.work(wall_ms, log.end_offset),
                 directory.checkpoint_work([log], {PARTITION: log.end_offset}),
             ]
         for work in wanted:

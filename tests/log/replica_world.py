@@ -34,7 +34,7 @@ def split(record_set: memoryview) -> list[memoryview]:
 
 def catch_up(follower: PartitionLog, leader: PartitionLog, *, max_bytes: int = 1 << 20, wall_ms: int = NOW_MS) -> None:
     while follower.end_offset < leader.end_offset:
-        follower.append_replicated([sent(leader, follower.end_offset, max_bytes=max_bytes)], wall_ms)
+        follower.replicated.append([sent(leader, follower.end_offset, max_bytes=max_bytes)], wall_ms)
 
 
 @dataclass

@@ -32,7 +32,7 @@ from .world import (
 def busy(log: PartitionLog) -> PartitionLog:
     """The log as it is when all it holds was appended lately."""
     log.appended_bytes -= log.size_bytes
-    log.preallocation_work()
+    log.preallocation.work()
     log.appended_bytes += log.size_bytes
     return log
 
@@ -226,7 +226,7 @@ def test_a_flush_is_due_some_time_after_the_first_unflushed_append() -> None:
 def test_a_sealed_segment_asks_for_a_flush_that_cuts_it_and_writes_a_snapshot() -> None:
     disk = virtual_disk()
     log = filled(disk, LogConfig(segment_bytes=2000, preallocation_bytes_min=512), batches=8)
-    run(busy(log).preallocation_work())
+    run(busy(log).preallocation.work())
     assert disk.file_size(log.segments[0].log.path) > log.segments[0].size
     append(log, batch_of(bytes(1000)))
     assert len(log.segments) == 2
@@ -241,7 +241,7 @@ def test_a_clean_close_cuts_what_a_flush_under_way_was_to_cut() -> None:
     disk = virtual_disk()
     config = LogConfig(segment_bytes=2000, preallocation_bytes_min=512)
     log = filled(disk, config, batches=8)
-    run(busy(log).preallocation_work())
+    run(busy(log).preallocation.work())
     run(log.flush_work())
     append(log, batch_of(bytes(1000)))
     assert log.flush_work() is not None  # no helper ever comes to it
@@ -274,7 +274,7 @@ def test_a_clean_close_syncs_what_a_flush_under_way_was_to_sync(seed: int) -> No
 def test_a_segment_is_not_cut_while_it_is_being_lengthened() -> None:
     disk = virtual_disk()
     log = filled(disk, LogConfig(segment_bytes=2000, preallocation_bytes_min=512), batches=8)
-    lengthening = busy(log).preallocation_work()
+    lengthening = busy(log).preallocation.work()
     assert lengthening is not None
     append(log, batch_of(bytes(1000)))
     assert log.flush_work() is None
@@ -286,7 +286,7 @@ def test_a_segment_is_not_cut_while_it_is_being_lengthened() -> None:
 def test_a_truncated_log_is_not_flushed_until_the_truncation_is_done() -> None:
     log = filled(virtual_disk(), LogConfig(flush_messages=1), batches=6)
     assert log.flush_due(NOW_MS)
-    work = log.truncation_work(2)
+    work = log.truncation.work(2)
     assert work is not None
     assert not log.flush_due(NOW_MS)
     assert log.flush_work() is None
@@ -305,10 +305,10 @@ def test_idle_segments_reserve_nothing_and_busy_ones_as_much_as_they_take() -> N
     ahead = []
     for number in range(80):
         append(log, batch_of(bytes(1000)))
-        work = log.preallocation_work()
+        work = log.preallocation.work()
         if work is not None:
             assert number >= 4
-            assert log.preallocation_work() is None
+            assert log.preallocation.work() is None
             work.run_inline()
             ahead.append(disk.file_size(log.active.log.path) - log.active.size)
     assert ahead[0] == 4 * len(batch_of(bytes(1000)))
@@ -322,23 +322,23 @@ def test_a_slow_log_reserves_nothing() -> None:
     log = filled(virtual_disk(), LogConfig(preallocation_bytes_min=4096), batches=0)
     for number in range(50):
         append(log, batch_of(bytes(1000)), wall_ms=NOW_MS + 5000 * number)
-        assert log.preallocation_work() is None
+        assert log.preallocation.work() is None
 
 
 def test_preallocation_never_exceeds_the_segment_and_can_be_turned_off() -> None:
     disk = virtual_disk()
     config = LogConfig(segment_bytes=6000, preallocation_bytes_min=512)
     log = filled(disk, config, batches=20)
-    run(busy(log).preallocation_work())
+    run(busy(log).preallocation.work())
     assert disk.file_size(log.active.log.path) == 6000
-    assert busy(filled(disk, LogConfig(preallocate=False, preallocation_bytes_min=1))).preallocation_work() is None
+    assert busy(filled(disk, LogConfig(preallocate=False, preallocation_bytes_min=1))).preallocation.work() is None
 
 
 def test_a_device_too_full_to_reserve_is_not_a_failure() -> None:
     disk = virtual_disk()
     log = filled(disk, LogConfig(preallocation_bytes_min=512))
     disk.faults.fail("allocate", code=28)
-    work = busy(log).preallocation_work()
+    work = busy(log).preallocation.work()
     assert work is not None
     with pytest.raises(OSError, match="space"):
         work.run_inline()

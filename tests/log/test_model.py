@@ -99,8 +99,8 @@ class LogMachine(RuleBasedStateMachine):
     def begin_work(self, how: str) -> None:
         work = {
             "flush": self.log.flush_work,
-            "preallocate": self.log.preallocation_work,
-            "retain": lambda: self.log.retention_work(self.wall_ms, self.log.end_offset),
+            "preallocate": self.log.preallocation.work,
+            "retain": lambda: self.log.retirement.work(self.wall_ms, self.log.end_offset),
         }[how]()
         if work is not None:
             self.work.append(work)

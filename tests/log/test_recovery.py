@@ -62,7 +62,7 @@ def test_damage_below_the_logs_start_keeps_nothing_closed() -> None:
     log = open_log(disk, config, recovery_point=24, start_offset=bases[3])
     assert (log.start_offset, log.end_offset) == (bases[3], 24)
     assert [offset for offset, _ in read_all(log)] == list(range(bases[3], 24))
-    work = log.retention_work(NOW_MS, 24)
+    work = log.retirement.work(NOW_MS, 24)
     assert work is not None
     work.run_inline()
     assert log.bases == bases[3:]

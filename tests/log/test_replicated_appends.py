@@ -64,7 +64,7 @@ def test_a_follower_becomes_equal_to_its_leader(seed: int, max_bytes: int, parts
             "halves": [joined(batches[:half]), joined(batches[half:])],
         }[parts]
         before = bytes(record_set)
-        end_offset = follower.append_replicated(given_as, NOW_MS + 7)
+        end_offset = follower.replicated.append(given_as, NOW_MS + 7)
         assert (
             end_offset
             == follower.end_offset
@@ -92,7 +92,7 @@ def test_a_follower_is_the_same_after_any_stop(seed: int) -> None:
     follower = open_log(disk, SMALL)
     recovery_point = 0
     while follower.end_offset < leader.end_offset:
-        follower.append_replicated([sent(leader, follower.end_offset, max_bytes=900)], NOW_MS)
+        follower.replicated.append([sent(leader, follower.end_offset, max_bytes=900)], NOW_MS)
         how = random.randrange(8)
         if how == 0 and (work := follower.flush_work()) is not None:
             run(work)
@@ -110,7 +110,7 @@ def test_a_follower_is_the_same_after_any_stop(seed: int) -> None:
             follower.close()
             recovery_point = follower.recovery_point
             follower = open_log(disk, SMALL, recovery_point=recovery_point, clean=True)
-        elif how == 4 and (work := follower.preallocation_work()) is not None:
+        elif how == 4 and (work := follower.preallocation.work()) is not None:
             run(work)
     check_equal(follower, leader)
     check_indexes(follower)
@@ -128,7 +128,7 @@ def test_what_a_follower_counts_as_synced_survives_a_power_cut(seed: int) -> Non
     follower = open_log(disk, config)
     while follower.end_offset < leader.end_offset:
         synced = follower.synced_offset
-        follower.append_replicated([sent(leader, follower.end_offset, max_bytes=900)], NOW_MS)
+        follower.replicated.append([sent(leader, follower.end_offset, max_bytes=900)], NOW_MS)
         assert follower.flush_due(NOW_MS)
         assert follower.synced_offset == synced
         if entropy.below(3):
@@ -144,7 +144,7 @@ def test_what_a_follower_counts_as_synced_survives_a_power_cut(seed: int) -> Non
 
 def refused(log: PartitionLog, record_set: memoryview | bytes, **bounds: int) -> RefusedBatch:
     with pytest.raises(RefusedBatch) as caught:
-        log.append_replicated([memoryview(record_set)], NOW_MS, **bounds)
+        log.replicated.append([memoryview(record_set)], NOW_MS, **bounds)
     return caught.value
 
 
@@ -189,14 +189,14 @@ def test_a_bad_batch_is_refused_and_the_good_prefix_kept(
     record_set[third + at : third + at + len(change)] = change
     parts = [memoryview(record_set)[:third], memoryview(record_set)[third:]] if separate else [memoryview(record_set)]
     with pytest.raises(kind, match=text) as caught:
-        log.append_replicated(parts, NOW_MS, leader_epoch_max=8)
+        log.replicated.append(parts, NOW_MS, leader_epoch_max=8)
     assert isinstance(caught.value, RefusedBatch)
     assert str(log.topic_partition) in str(caught.value)
     assert "offset 3" in str(caught.value)
     assert caught.value.offset == log.end_offset == log.staged_end_offset == 3
     assert not log.failed
     assert [value for _, value in read_all(log)] == [b"a", b"b", b"c"]
-    assert log.append_replicated([memoryview(good)[third:]], NOW_MS) == 4
+    assert log.replicated.append([memoryview(good)[third:]], NOW_MS) == 4
     assert content(log) == good
 
 
@@ -259,13 +259,13 @@ def test_a_gap_needs_a_compacted_log_and_marks_the_folder() -> None:
     first, second = restamped([batch_of(b"a"), batch_of(b"b")], first_offset=0, leader_epoch=0)
     second[0:8] = (7).to_bytes(8)
     assert isinstance(refused(log, joined([first, second])), ReplicaDiverged)
-    assert log.append_replicated([second], NOW_MS, gaps=True) == 8
+    assert log.replicated.append([second], NOW_MS, gaps=True) == 8
     assert disk.exists(f"{FOLDER}/{names.COMPACTED}")
     run(log.flush_work())
     disk.crash(SeededEntropy(1))
     again = open_log(disk, recovery_point=8)
     assert read_all(again) == [(0, b"a"), (7, b"b")]
-    assert again.append_replicated(restamped([batch_of(b"c")], first_offset=9, leader_epoch=0), NOW_MS) == 10
+    assert again.replicated.append(restamped([batch_of(b"c")], first_offset=9, leader_epoch=0), NOW_MS) == 10
 
 
 def test_a_compacted_log_takes_gaps_and_survives_a_kill_between_segments() -> None:
@@ -274,7 +274,7 @@ def test_a_compacted_log_takes_gaps_and_survives_a_kill_between_segments() -> No
     config = LogConfig(segment_bytes=200, compact=True)
     log = open_log(disk, config)
     for offset in (3, 9, 20, 21, 40):
-        log.append_replicated(restamped([batch_of(bytes(100))], first_offset=offset, leader_epoch=offset), NOW_MS)
+        log.replicated.append(restamped([batch_of(bytes(100))], first_offset=offset, leader_epoch=offset), NOW_MS)
     assert len(log.segments) > 2
     before = state_of(log)
     disk.kill()
@@ -286,7 +286,7 @@ def test_a_very_large_gap_begins_a_segment() -> None:
     log = open_log(disk, LogConfig(index_interval_bytes=0), start_offset=5)
     far = 5_000_000_000
     for offset in (far, far + 1, far + 2):
-        log.append_replicated(restamped([batch_of(b"a")], first_offset=offset, leader_epoch=0), NOW_MS, gaps=True)
+        log.replicated.append(restamped([batch_of(b"a")], first_offset=offset, leader_epoch=0), NOW_MS, gaps=True)
     assert log.bases == [5, far]
     log.close()
     again = open_log(disk, LogConfig(index_interval_bytes=0), start_offset=5, recovery_point=far + 3, clean=True)
@@ -300,13 +300,13 @@ def test_a_full_disk_leaves_the_log_at_the_last_whole_batch(segment_bytes: int) 
     record_set = memoryview(three_batches())
     disk.capacity_bytes = disk._used_bytes + 100
     with pytest.raises(OSError) as caught:
-        log.append_replicated([record_set], NOW_MS)
+        log.replicated.append([record_set], NOW_MS)
     assert caught.value.errno == ENOSPC
     assert not log.failed
     assert log.staged_end_offset == log.end_offset
     disk.capacity_bytes = 1 << 20
     rest = [batch for batch in split(record_set) if HEADER.unpack_from(batch)[0] >= log.end_offset]
-    assert log.append_replicated(rest, NOW_MS) == 4
+    assert log.replicated.append(rest, NOW_MS) == 4
     assert content(log) == bytes(record_set)
     assert log.epochs.starts == [0]
 
@@ -316,7 +316,7 @@ def test_a_failing_disk_fails_the_log() -> None:
     log = open_log(disk)
     disk.faults.fail("write_vector", code=EIO)
     with pytest.raises(OSError):
-        log.append_replicated([memoryview(three_batches())], NOW_MS)
+        log.replicated.append([memoryview(three_batches())], NOW_MS)
     assert log.failed
 
 

@@ -49,8 +49,8 @@ def test_retention_by_time_takes_whole_old_segments() -> None:
     assert len(bases) == 4
     newest_of_second = log.segments[1].max_timestamp
     with_retention(retention_ms=HOUR_MS)(log)
-    assert log.retention_work(NOW_MS + HOUR_MS, log.end_offset) is None
-    run(log.retention_work(newest_of_second + HOUR_MS + 1, log.end_offset))
+    assert log.retirement.work(NOW_MS + HOUR_MS, log.end_offset) is None
+    run(log.retirement.work(newest_of_second + HOUR_MS + 1, log.end_offset))
     assert log.bases == bases[2:]
     assert log.start_offset == bases[2]
     assert [at for at, _ in read_all(log)] == list(range(bases[2], 12))
@@ -61,11 +61,11 @@ def test_retention_by_time_takes_the_active_segment_too_and_begins_another() -> 
     log = filled(virtual_disk(), SEGMENTS)
     run(log.flush_work())
     with_retention(retention_ms=HOUR_MS)(log)
-    run(log.retention_work(NOW_MS + 2 * HOUR_MS, log.end_offset))
+    run(log.retirement.work(NOW_MS + 2 * HOUR_MS, log.end_offset))
     assert log.bases == [12]
     assert log.start_offset == log.end_offset == 12
     assert log.size_bytes == 0
-    assert log.retention_work(NOW_MS + 9 * HOUR_MS, log.end_offset) is not None  # unlinks what was renamed
+    assert log.retirement.work(NOW_MS + 9 * HOUR_MS, log.end_offset) is not None  # unlinks what was renamed
     assert append(log, batch_of(b"next")) == [12]
 
 
@@ -74,7 +74,7 @@ def test_retention_by_size_keeps_at_least_that_much() -> None:
     run(log.flush_work())
     sizes = [segment.size for segment in log.segments]
     with_retention(retention_bytes=sum(sizes) - sizes[0] - sizes[1] + 1)(log)
-    run(log.retention_work(NOW_MS, log.end_offset))
+    run(log.retirement.work(NOW_MS, log.end_offset))
     assert len(log.segments) == 3
     assert log.size_bytes == sum(sizes[1:])
 
@@ -83,9 +83,9 @@ def test_nothing_above_the_high_watermark_goes() -> None:
     log = filled(virtual_disk(), SEGMENTS)
     run(log.flush_work())
     with_retention(retention_ms=1)(log)
-    run(log.retention_work(NOW_MS + HOUR_MS, log.bases[1]))
+    run(log.retirement.work(NOW_MS + HOUR_MS, log.bases[1]))
     assert len(log.segments) == 3
-    assert log.retention_work(NOW_MS + HOUR_MS, log.bases[0]) is None
+    assert log.retirement.work(NOW_MS + HOUR_MS, log.bases[0]) is None
 
 
 def test_what_is_not_on_the_device_yet_is_not_taken() -> None:
@@ -93,13 +93,13 @@ def test_what_is_not_on_the_device_yet_is_not_taken() -> None:
     log = filled(virtual_disk(), LogConfig(segment_bytes=500, retention_bytes=500, file_delete_delay_ms=0))
     segments = len(log.segments)
     assert segments > 3
-    assert log.retention_work(NOW_MS, log.end_offset) is None
+    assert log.retirement.work(NOW_MS, log.end_offset) is None
     flush = log.flush_work()
     assert flush is not None
     append(log, batch_of(bytes(600)))  # into a segment of its own
     flush.run_inline()
     with_retention(retention_ms=HOUR_MS)(log)
-    run(log.retention_work(NOW_MS + 2 * HOUR_MS, log.end_offset))
+    run(log.retirement.work(NOW_MS + 2 * HOUR_MS, log.end_offset))
     assert log.start_offset == 12
     assert log.end_offset == 13
 
@@ -107,7 +107,7 @@ def test_what_is_not_on_the_device_yet_is_not_taken() -> None:
 def test_a_compacted_topic_keeps_its_segments() -> None:
     log = filled(virtual_disk(), SEGMENTS)
     log.configure(LogConfig(segment_bytes=600, retention_ms=1, delete=False, compact=True))
-    assert log.retention_work(NOW_MS + HOUR_MS, log.end_offset) is None
+    assert log.retirement.work(NOW_MS + HOUR_MS, log.end_offset) is None
 
 
 def test_deleted_records_are_gone_at_once_and_their_segments_with_the_next_retention() -> None:
@@ -115,7 +115,7 @@ def test_deleted_records_are_gone_at_once_and_their_segments_with_the_next_reten
     run(log.flush_work())
     log.advance_start(log.bases[2] + 1)
     assert [at for at, _ in read_all(log)] == list(range(log.start_offset, 12))
-    run(log.retention_work(NOW_MS, log.end_offset))
+    run(log.retirement.work(NOW_MS, log.end_offset))
     assert len(log.segments) == 2
     assert log.start_offset == log.bases[0] + 1
     with pytest.raises(OffsetOutsideLog):
@@ -134,13 +134,13 @@ def test_segments_are_renamed_first_and_unlinked_after_the_delay_while_readers_g
     log.files.pin(part.file)
     with_retention(retention_ms=HOUR_MS)(log)
     now_ms = NOW_MS + 2 * HOUR_MS
-    run(log.retention_work(now_ms, log.end_offset))
+    run(log.retirement.work(now_ms, log.end_offset))
     log.files.close_idle()
     assert f"{0:020d}.log.deleted" in disk.list_directory(FOLDER)
     assert f"{0:020d}.log" not in disk.list_directory(FOLDER)
     assert bytes_of(disk, part) == before
-    assert log.retention_work(now_ms + 59_999, log.end_offset) is None
-    run(log.retention_work(now_ms + 60_000, log.end_offset))
+    assert log.retirement.work(now_ms + 59_999, log.end_offset) is None
+    run(log.retirement.work(now_ms + 60_000, log.end_offset))
     log.files.close_idle()
     assert not [name for name in disk.list_directory(FOLDER) if name.endswith(".deleted")]
     assert bytes_of(disk, part) == before, "a pinned slice outlives even the unlinking"
@@ -204,7 +204,7 @@ def test_a_log_that_retention_emptied_keeps_its_place_through_a_power_cut(seed: 
     for folder in ("", "data"):
         disk.sync_directory(folder)
     run(log.flush_work())
-    work = log.retention_work(NOW_MS + 2 * HOUR_MS, 4)
+    work = log.retirement.work(NOW_MS + 2 * HOUR_MS, 4)
     assert work is not None
     done = 0
 
@@ -236,7 +236,7 @@ def test_what_retention_takes_away_is_still_known_of_its_producers(room: bool) -
     with_retention(retention_ms=HOUR_MS)(log)
     if not room:
         disk.faults.fail("write_vector", code=ENOSPC, path_contains=".snapshot")
-    run(log.retention_work(NOW_MS + 2 * HOUR_MS, log.end_offset))
+    run(log.retirement.work(NOW_MS + 2 * HOUR_MS, log.end_offset))
     assert log.bases == [6]
     if not room:
         run(log.flush_work())  # which writes it when there is room
@@ -252,7 +252,7 @@ def test_a_snapshot_is_not_written_by_two() -> None:
     flush = log.flush_work()
     assert flush is not None
     with_retention(retention_bytes=0)(log)
-    assert log.retention_work(NOW_MS, log.end_offset) is None
+    assert log.retirement.work(NOW_MS, log.end_offset) is None
     flush.run_inline()
-    run(log.retention_work(NOW_MS, log.end_offset))
+    run(log.retirement.work(NOW_MS, log.end_offset))
     assert len(log.bases) == 1

@@ -83,7 +83,7 @@ def test_a_search_begun_before_retention_still_answers() -> None:
     flush.run_inline()
     search = log.offset_at_time(NOW_MS + 2, log.end_offset)
     log.configure(LogConfig(segment_bytes=500, retention_ms=1))
-    work = log.retention_work(NOW_MS + 100_000, log.end_offset)
+    work = log.retirement.work(NOW_MS + 100_000, log.end_offset)
     assert work is not None
     work.run_inline()
     result = search()

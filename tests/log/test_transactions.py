@@ -108,13 +108,13 @@ def test_retention_and_truncation_take_the_index_with_its_segment() -> None:
     assert len(there) >= 3
     truncate(log, log.bases[-1])
     last = names.segment_stem(FOLDER, log.bases[-1]) + names.TRANSACTION_INDEX
-    taken = log.retention_work(NOW_MS, log.end_offset)
+    taken = log.retirement.work(NOW_MS, log.end_offset)
     assert taken is not None
     taken.run_inline()
     found = disk.list_directory(FOLDER)
     assert [name for name in found if name.endswith(names.TRANSACTION_INDEX)] in ([], [last.rpartition("/")[2]])
     assert any(name.endswith(names.TRANSACTION_INDEX + names.DELETED) for name in found)
-    later = log.retention_work(NOW_MS + 2000, log.end_offset)
+    later = log.retirement.work(NOW_MS + 2000, log.end_offset)
     assert later is not None
     later.run_inline()
     assert not any(name.endswith(names.DELETED) for name in disk.list_directory(FOLDER))

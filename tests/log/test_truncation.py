@@ -1,19 +1,13 @@
 """Truncation of a follower's log: afterwards it is as if the dropped part had never been there, whatever happens."""
 
-from collections.abc import Callable
-from dataclasses import replace
 from errno import EIO, ENOSPC
-from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.log import names
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
-from headrace.log.errors import DamagedLog
-from headrace.log.inspect import repair, verify
 from headrace.log.partition_log import PartitionLog
 from headrace.log.scrub import SegmentScrub
 from headrace.log.work import NotStarted, Work
@@ -23,20 +17,17 @@ from headrace.wire.records.header import HEADER
 
 from .replica_world import (
     SMALL,
-    Writer,
     catch_up,
-    check_equal,
     check_indexes,
     content,
     restamped,
     segment_bytes,
-    sent,
     split,
     state_of,
 )
 from .transactions_world import data_batch, stage_data, stage_marker
+from .truncation_world import LARGE, check_same, ends, forked, history, new_disk, replica_of
 from .world import (
-    FOLDER,
     NOW_MS,
     PARTITION,
     TOPIC_ID,
@@ -48,69 +39,6 @@ from .world import (
     truncate,
     virtual_disk,
 )
-
-LARGE = replace(SMALL, segment_bytes=1 << 20, snapshot_interval_bytes=1 << 20, index_interval_bytes=50)
-"""The end of the log and its indexes are in the segment that is cut, and a flush leaves the indexes alone."""
-
-
-class Crash(Exception):
-    """The process ends at an operation of the disk."""
-
-
-def history(seed: int, *, leader_epoch: int = 0, turns: int = 12) -> PartitionLog:
-    """The log of a leader that wrote some epochs."""
-    log = open_log(virtual_disk(seed), SMALL)
-    writer = Writer(Random(seed))
-    for step in range(3):
-        log.begin_epoch(leader_epoch + 2 * step)
-        writer.write(log, leader_epoch + 2 * step, turns // 3)
-    return log
-
-
-def forked(leader: PartitionLog, offset: int, seed: int, *, leader_epoch: int, turns: int = 6) -> PartitionLog:
-    """Another leader that had the same batches below the offset, and went on by itself."""
-    log = replica_of(leader, below=offset)
-    random = Random(seed)
-    writer = Writer(random, value=1000 * random.randrange(1, 3))  # its times may be those of what was dropped
-    writer.follow(log)
-    log.begin_epoch(leader_epoch)
-    writer.write(log, leader_epoch, turns)
-    return log
-
-
-def replica_of(
-    leader: PartitionLog, *, below: int = 1 << 62, disk: VirtualDisk | None = None, config: LogConfig = SMALL
-) -> PartitionLog:
-    """A follower that never had anything else than the batches that end below the offset."""
-    log = open_log(new_disk(99) if disk is None else disk, config)
-    while log.end_offset < leader.end_offset:
-        batches = split(sent(leader, log.end_offset, max_bytes=3000))
-        kept = [batch for batch in batches if _end(batch) <= below]
-        log.append_replicated(kept, NOW_MS)
-        if len(kept) < len(batches):
-            break
-    return log
-
-
-def _end(batch: memoryview) -> int:
-    fields = HEADER.unpack_from(batch)
-    end: int = fields[0] + fields[6] + 1
-    return end
-
-
-def new_disk(seed: int) -> VirtualDisk:
-    disk = virtual_disk(seed)
-    disk.make_directory(FOLDER)
-    disk.sync_directory("data")
-    disk.sync_directory("")
-    return disk
-
-
-def check_same(found: PartitionLog, expected: PartitionLog) -> None:
-    check_equal(found, expected)
-    check_indexes(found)
-    assert read_all(found) == read_all(expected)
-    assert found.recovery_point <= found.synced_offset <= found.end_offset
 
 
 @given(seed=st.integers(0, 2**32), share=st.floats(0, 1), flushes=st.sampled_from(["never", "before", "in the middle"]))
@@ -165,7 +93,7 @@ def test_a_crash_at_any_step_leaves_the_old_log_or_the_truncated_one(
     def reopen() -> PartitionLog:
         return open_log(disk, SMALL, recovery_point=recovery_point)
 
-    work = log.truncation_work(offset)
+    work = log.truncation.work(offset)
     crashed = work is not None and not ends(disk, step, work.run)
     cut()
     if again and crashed and not ends(disk, again, reopen):
@@ -185,26 +113,6 @@ def test_a_crash_at_any_step_leaves_the_old_log_or_the_truncated_one(
     check_same(log, fork)
 
 
-def ends(disk: VirtualDisk, step: int, call: Callable[[], object]) -> bool:
-    """Call it; return False if it was ended before its operation on the disk with this number."""
-    left = step
-
-    def count(_operation: str, _path: str) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise Crash
-
-    disk.on_operation = count
-    try:
-        call()
-    except Crash:
-        return False
-    finally:
-        disk.on_operation = None
-    return True
-
-
 @given(seed=st.integers(0, 2**32), share=st.floats(0, 1), step=st.integers(0, 40))
 @settings(max_examples=40, deadline=None)
 def test_unsynced_batches_may_be_lost_but_never_mixed(seed: int, share: float, step: int) -> None:
@@ -213,9 +121,9 @@ def test_unsynced_batches_may_be_lost_but_never_mixed(seed: int, share: float, s
     leader = history(seed)
     disk = new_disk(seed)
     log = replica_of(leader, disk=disk)
-    if entropy.below(2) and (lengthening := log.preallocation_work()) is not None:
+    if entropy.below(2) and (lengthening := log.preallocation.work()) is not None:
         run(lengthening)
-    work = log.truncation_work(int(share * leader.end_offset))
+    work = log.truncation.work(int(share * leader.end_offset))
     if work is not None:
         ends(disk, step, work.run)
     disk.crash(entropy)
@@ -268,15 +176,15 @@ def test_a_restarted_log_is_empty_or_the_old_one(seed: int, offset: int, step: i
     log = replica_of(leader, disk=disk)
     run(log.flush_work())
     recovery_point, before = log.recovery_point, state_of(log)
-    finished = ends(disk, step, log.restart_at(offset).run)
+    finished = ends(disk, step, log.truncation.restart(offset).run)
     disk.crash(entropy) if power else disk.kill()
     log = open_log(disk, SMALL, recovery_point=recovery_point)
     if not finished and state_of(log) == before:
-        run(log.restart_at(offset))
+        run(log.truncation.restart(offset))
     assert (log.start_offset, log.end_offset, log.size_bytes) == (offset, offset, 0)
     assert (log.epochs.epochs, log.producers.describe(), log.bases) == ([], [], [offset])
     batches = restamped([batch_of(b"a"), batch_of(b"b")], first_offset=offset, leader_epoch=2)
-    assert log.append_replicated(batches, NOW_MS) == offset + 2
+    assert log.replicated.append(batches, NOW_MS) == offset + 2
     run(log.flush_work())
     disk.crash(entropy) if power else disk.kill()
     log = open_log(disk, SMALL, recovery_point=log.recovery_point)
@@ -286,7 +194,7 @@ def test_a_restarted_log_is_empty_or_the_old_one(seed: int, offset: int, step: i
 
 def test_a_restart_in_place() -> None:
     log = replica_of(history(3))
-    run(log.restart_at(1_000_000))
+    run(log.truncation.restart(1_000_000))
     assert (log.start_offset, log.end_offset, log.recovery_point, log.synced_offset) == (1_000_000,) * 4
     assert append(log, batch_of(b"a")) == [1_000_000]
     assert read_all(log) == [(1_000_000, b"a")]
@@ -302,14 +210,14 @@ def test_nothing_else_happens_to_a_log_that_is_truncated() -> None:
     log = open_log(virtual_disk(), config)
     for _ in range(20):
         append(log, batch_of(bytes(100)))
-    work = log.truncation_work(5)
+    work = log.truncation.work(5)
     assert work is not None
     assert log.is_truncating
     assert log.has_work
     assert log.names_generation % 2, "searches and scans wait"
-    assert (log.flush_work(), log.preallocation_work(), log.retention_work(NOW_MS, 20)) == (None, None, None)
+    assert (log.flush_work(), log.preallocation.work(), log.retirement.work(NOW_MS, 20)) == (None, None, None)
     with pytest.raises(AssertionError):
-        log.append_replicated([memoryview(batch_of(b"a"))], NOW_MS)
+        log.replicated.append([memoryview(batch_of(b"a"))], NOW_MS)
     with pytest.raises(AssertionError):
         append(log, batch_of(b"a"))
     log.discard_staged()
@@ -326,7 +234,7 @@ def test_a_truncation_waits_for_helpers_that_work_on_the_log() -> None:
     work = log.flush_work()
     assert work is not None
     with pytest.raises(AssertionError, match="helpers"):
-        log.truncation_work(3)
+        log.truncation.work(3)
     work.run_inline()
     truncate(log, 3)
     assert log.end_offset <= 3
@@ -335,7 +243,7 @@ def test_a_truncation_waits_for_helpers_that_work_on_the_log() -> None:
 def test_a_truncated_file_is_not_extended_again() -> None:
     disk = virtual_disk()
     log = open_log(disk, LogConfig(preallocation_bytes_min=512, preallocation_bytes_max=4096))
-    while (work := log.preallocation_work()) is None:
+    while (work := log.preallocation.work()) is None:
         append(log, batch_of(bytes(100)))
     run(work)
     path = log.active.log.path
@@ -348,15 +256,15 @@ def test_an_epoch_without_batches_is_dropped_durably() -> None:
     """Otherwise later batches of an older epoch would be counted to it after a crash."""
     disk = new_disk(1)
     log = open_log(disk)
-    log.append_replicated(restamped([batch_of(b"a")], first_offset=0, leader_epoch=4), NOW_MS)
+    log.replicated.append(restamped([batch_of(b"a")], first_offset=0, leader_epoch=4), NOW_MS)
     log.begin_epoch(5)
     run(log.flush_work())
-    assert log.truncation_work(2) is None
+    assert log.truncation.work(2) is None
     truncate(log, 1)
     assert log.end_offset == 1
     later = restamped([batch_of(b"b")], first_offset=1, leader_epoch=4)
     later += restamped([batch_of(b"c")], first_offset=2, leader_epoch=6)
-    log.append_replicated(later, NOW_MS)
+    log.replicated.append(later, NOW_MS)
     disk.kill()
     again = open_log(disk, recovery_point=1)
     assert list(zip(again.epochs.epochs, again.epochs.starts, strict=True)) == [(4, 0), (6, 2)]
@@ -366,13 +274,13 @@ def test_epochs_that_were_forgotten_but_are_still_stored_do_not_return() -> None
     """A leader that wrote nothing forgets its epoch in memory when it follows; the file may keep it for a while."""
     disk = new_disk(1)
     log = open_log(disk)
-    log.append_replicated(restamped([batch_of(b"a")], first_offset=0, leader_epoch=4), NOW_MS)
+    log.replicated.append(restamped([batch_of(b"a")], first_offset=0, leader_epoch=4), NOW_MS)
     log.begin_epoch(5)
     run(log.flush_work())
     log.epochs.truncate_from(log.end_offset)
     later = restamped([batch_of(b"b")], first_offset=1, leader_epoch=4)
     later += restamped([batch_of(b"c")], first_offset=2, leader_epoch=6)
-    log.append_replicated(later, NOW_MS)
+    log.replicated.append(later, NOW_MS)
     disk.kill()
     again = open_log(disk, recovery_point=1)
     assert list(zip(again.epochs.epochs, again.epochs.starts, strict=True)) == [(4, 0), (6, 2)]
@@ -390,7 +298,7 @@ def test_a_transient_error_can_be_repeated(operation: str, skip: int) -> None:
     log = replica_of(leader, disk=disk)
     offset = leader.end_offset // 2
     disk.faults.fail(operation, code=ENOSPC, skip=skip)
-    work = log.truncation_work(offset)
+    work = log.truncation.work(offset)
     assert work is not None
     if fails(work):
         assert (log.failed, log.is_truncating, log.has_work) == (False, True, False)
@@ -412,7 +320,7 @@ def test_a_failing_disk_fails_the_log() -> None:
     log = replica_of(history(2))
     assert isinstance(log.disk, VirtualDisk)
     log.disk.faults.fail("data_sync", code=EIO)
-    work = log.truncation_work(5)
+    work = log.truncation.work(5)
     assert work is not None
     with pytest.raises(OSError):
         work.run_inline()
@@ -422,7 +330,7 @@ def test_a_failing_disk_fails_the_log() -> None:
 def test_work_that_no_helper_took_changes_nothing() -> None:
     log = replica_of(history(2))
     before = state_of(log)
-    work = log.truncation_work(5)
+    work = log.truncation.work(5)
     assert work is not None
     work.done(None, NotStarted())
     assert (log.is_truncating, log.has_work, log.failed) == (False, False, False)
@@ -433,7 +341,7 @@ def test_work_that_no_helper_took_changes_nothing() -> None:
 def test_a_log_that_was_closed_meanwhile_stays_closed() -> None:
     disk = new_disk(4)
     log = replica_of(history(2), disk=disk)
-    work = log.truncation_work(5)
+    work = log.truncation.work(5)
     assert work is not None
     work.run()
     log.close(clean=False)
@@ -445,71 +353,6 @@ def test_a_log_that_was_closed_meanwhile_stays_closed() -> None:
 
 def log_end_below(offset: int) -> int:
     return replica_of(history(2), below=offset).end_offset
-
-
-# The mark
-
-
-def test_recovery_points_of_before_are_ignored_until_the_log_has_grown_beyond_them() -> None:
-    disk = new_disk(5)
-    leader = history(5)
-    log = replica_of(leader, disk=disk)
-    run(log.flush_work())
-    old = log.recovery_point
-    truncate(log, 10)
-    mark = f"{FOLDER}/{names.TRUNCATION}"
-    disk.kill()
-    log = open_log(disk, SMALL, recovery_point=old)
-    assert log.recovery_point <= log.end_offset <= 10
-    assert disk.exists(mark)
-    catch_up(log, leader)
-    append(log, batch_of(b"more"), epoch=9)
-    run(log.flush_work())
-    assert log.recovery_point > old
-    disk.kill()
-    log = open_log(disk, SMALL, recovery_point=log.recovery_point)
-    assert not disk.exists(mark)
-
-
-def test_a_lost_end_is_still_found() -> None:
-    disk = new_disk(5)
-    log = replica_of(history(5), disk=disk)
-    run(log.flush_work())
-    truncate(log, 40)
-    assert log.end_offset > 30
-    disk.truncate(log.files.handle(log.active.log), 0)
-    disk.kill()
-    with pytest.raises(DamagedLog):
-        open_log(disk, SMALL, recovery_point=200)
-
-
-def test_a_damaged_mark_is_reported() -> None:
-    disk = new_disk(5)
-    log = replica_of(history(5), disk=disk)
-    truncate(log, 40)
-    below = log.end_offset
-    mark = f"{FOLDER}/{names.TRUNCATION}"
-    file = disk.open(mark)
-    disk.write_vector(file, [b"version=7\n"], 0)
-    disk.kill()
-    with pytest.raises(DamagedLog, match="its mark cannot be read"):
-        open_log(disk, SMALL)
-    report = repair(disk, FOLDER, dry_run=False)
-    assert [finding.path for finding in report.findings] == [mark]
-    assert open_log(disk, SMALL).end_offset == below
-
-
-def test_a_verification_knows_about_truncations() -> None:
-    """The log is not reported as one that lost its end, although its recovery point was stored before."""
-    disk = virtual_disk(8)
-    directory = LogDirectory.open(disk, "data", cluster_id="c", node_id=1, entropy=SeededEntropy(8))
-    log = directory.open_log(PARTITION, TOPIC_ID, SMALL, wall_ms=NOW_MS)
-    catch_up(log, history(5))
-    run(log.flush_work())
-    directory.checkpoint([log], {})
-    truncate(log, 40)
-    assert verify(disk, "data").findings == []
-    assert log.end_offset < directory.recovery_points[PARTITION]
 
 
 # Damage
@@ -553,7 +396,7 @@ def test_the_files_that_a_truncation_changes_are_named_with_their_positions() ->
     for segment in (first, second, third):
         log.files.handle(segment.log)
     offset = second.base_offset + 2
-    cut = log.cut_files(offset)
+    cut = log.truncation.cut_files(offset)
     assert first.log.handle not in cut
     assert cut[second.log.handle] == positions[offset - 1]
     assert cut[third.log.handle] == 0
@@ -562,7 +405,7 @@ def test_the_files_that_a_truncation_changes_are_named_with_their_positions() ->
     assert kept is not None
     assert dropped is not None
     assert kept.position + kept.length <= cut[kept.file] < dropped.position + dropped.length
-    assert log.cut_files(log.end_offset) == {}
+    assert log.truncation.cut_files(log.end_offset) == {}
 
 
 def test_slices_of_what_is_kept_stay_valid() -> None:

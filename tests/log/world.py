@@ -119,5 +119,5 @@ def run(work: Work | None) -> None:
 
 def truncate(log: PartitionLog, offset: int) -> None:
     """Truncate the log in place, if there is anything to drop."""
-    if (work := log.truncation_work(offset)) is not None:
+    if (work := log.truncation.work(offset)) is not None:
         work.run_inline()

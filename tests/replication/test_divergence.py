@@ -68,7 +68,7 @@ def test_a_replica_that_lost_its_log_copies_it_again(trio):
     trio.append(b"a", b"b")
     trio.run_until(lambda: in_sync_with_equal_logs(trio, 2))
     follower = trio.replica(3)
-    follower.log.restart_at(0).run_inline()
+    follower.log.truncation.restart(0).run_inline()
     trio.nodes[3].node.broker.partitions.retake_role(follower)
     end = trio.append(b"c")
     trio.run_until(lambda: in_sync_with_equal_logs(trio, end))

@@ -76,7 +76,7 @@ def test_a_power_cut_while_retention_renames_brings_no_segment_back_without_thos
         append(log)
     flush(log)
     log.advance_start(BATCHES - 2)
-    work = log.retention_work(WALL_START_MS, BATCHES)
+    work = log.retirement.work(WALL_START_MS, BATCHES)
     calls = 3 + seed
 
     def cut_off(_operation, _path):

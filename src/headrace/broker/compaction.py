@@ -250,7 +250,7 @@ class Compactor:
         """Delete the replaced segments once their delay is over: their space is needed before retention runs again."""
         if not partition.offline:
             wall_ms, high_watermark = self._ports.clock.wall_ms(), int(partition.role.high_watermark)
-            work = partition.log.retention_work(wall_ms, high_watermark)
+            work = partition.log.retirement.work(wall_ms, high_watermark)
             if work is not None:
                 self._ports.spawner.submit(*work)
 

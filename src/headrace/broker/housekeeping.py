@@ -91,7 +91,7 @@ class Housekeeping:
             if not partition.offline:
                 high_watermark = int(partition.role.high_watermark)
                 self._table.submit_all(
-                    (partition.log.retention_work(wall_ms, high_watermark, hurry=partition.space.full),)
+                    (partition.log.retirement.work(wall_ms, high_watermark, hurry=partition.space.full),)
                 )
                 partition.log.producers.expire(wall_ms, self._table.config.producer_id_expiration_ms)
         if checked == PARTITIONS_PER_SLICE:

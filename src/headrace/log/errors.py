@@ -115,6 +115,6 @@ class ReplicaDiverged(RefusedBatch):
     """
 
     def __init__(self, topic_partition: TopicPartition, offset: int, found: int, reason: str) -> None:
-        advice = "the replica has to compare leader epochs with the leader and truncate its log before it goes on"
+        advice = "the replica has to compare leader epochs with the leader and truncate its log before it continues"
         super().__init__(topic_partition, offset, reason, advice)
         self.found = found

@@ -155,7 +155,7 @@ class Flusher:
         asked = self._sealed or self.directory_changed or log.epochs.changed or self._growth_first
         if log.end_offset <= log.recovery_point and not asked:
             return None
-        if any(log.is_preallocating(segment) for segment in self._sealed):
+        if any(segment is log.preallocation.segment for segment in self._sealed):
             return None  # it must not grow again after it was trimmed; the next turn retries
         deep = log.appended_bytes - self._snapshot_bytes >= log.config.snapshot_interval_bytes
         much = log.appended_bytes - self._flushed_bytes >= GROWTH_FIRST_BYTES

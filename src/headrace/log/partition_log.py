@@ -10,8 +10,8 @@ from errno import EBUSY
 from struct import Struct
 
 from headrace.model.ids import TopicId, TopicPartition
-from headrace.ports.disk import Disk, FileHandle, FileRange
-from headrace.wire.records.batch_walk import LEADER_EPOCH_MAX, BatchPlace
+from headrace.ports.disk import Disk, FileRange
+from headrace.wire.records.batch_walk import BatchPlace
 from headrace.wire.records.header import (
     HEADER,
     LAST_OFFSET_DELTA,
@@ -98,10 +98,10 @@ class PartitionLog:
         self._recent = RecentBatches()
         self._older = OlderReads(self)
         self._flusher = Flusher(self)
-        self._preallocation = Preallocation(self)
-        self._retirement = Retirement(self, self._flusher)
-        self._truncation = Truncation(self)
-        self._replicated = ReplicatedAppends(self, self._flusher)
+        self.preallocation = Preallocation(self)
+        self.retirement = Retirement(self, self._flusher)
+        self.truncation = Truncation(self)
+        self.replicated = ReplicatedAppends(self, self._flusher)
 
     def _take_loaded(self, loaded: LoadedLog) -> None:
         self.segments: list[Segment] = loaded.segments
@@ -224,25 +224,6 @@ class PartitionLog:
                 self._forget_unwritten(batches)
                 self.failed = False
             raise
-
-    def append_replicated(
-        self,
-        batches: Sequence[memoryview],
-        wall_ms: int,
-        *,
-        leader_epoch_max: int = LEADER_EPOCH_MAX,
-        gaps: bool = False,
-    ) -> int:
-        """HOT. Append batches as their leader stamped them, and return the new end offset.
-
-        Each buffer holds one or more whole batches; its bytes are not changed, and not kept. A batch of a leader epoch
-        above `leader_epoch_max`, the current one, is refused. `gaps`: the leader's log may lack offsets; a log that is
-        or was compacted here may do so anyway.
-
-        Raises DamagedBatch or ReplicaDiverged for the first batch that is refused; those before it are appended.
-        An OSError is that of the disk: if it is transient, the log continues at its end offset; otherwise it failed.
-        """
-        return self._replicated.append(batches, wall_ms, leader_epoch_max=leader_epoch_max, gaps=gaps)
 
     def discard_staged(self) -> None:
         """Discard staged batches of a log that may not be written any more."""
@@ -392,32 +373,7 @@ class PartitionLog:
     @property
     def is_truncating(self) -> bool:
         """Return whether a truncation is not done yet: until then the log is neither written nor read."""
-        return self._truncation.in_progress
-
-    def truncation_work(self, offset: int) -> Work | None:
-        """Return work that drops everything from `offset` on, and the leader epochs that begin there; None if there is
-        nothing to drop. If `offset` is inside a batch, the whole batch is dropped.
-
-        Call it when `has_work` is false. If the work ends with a transient error, the log stays `is_truncating` until
-        the call is repeated.
-        """
-        return self._truncation.work(offset)
-
-    def restart_at(self, offset: int) -> Work:
-        """Return work that drops everything and begins the log at `offset`; the rules are those of a truncation."""
-        return self._truncation.restart(offset)
-
-    def cut_files(self, offset: int) -> dict[FileHandle, int]:
-        """Return the files whose bytes a truncation changes, with the position from which on it does.
-
-        A connection with an unsent slice beyond such a position must be closed before the work starts: it would send
-        other bytes than those its response was made of.
-        """
-        return self._truncation.cut_files(offset)
-
-    def is_read_from(self, offset: int) -> bool:
-        """Return whether a response is being made of a segment that a truncation to `offset` changes; not for long."""
-        return any(segment.next_offset > offset and segment.log.pins for segment in self.segments)
+        return self.truncation.in_progress
 
     def exchange(self, loaded: LoadedLog) -> None:
         """Continue with the state that a helper loaded after a truncation."""
@@ -479,13 +435,9 @@ class PartitionLog:
                 return segment.end_before(segment.damaged[0][0])
         return None
 
-    def retire(self, segments: list[Segment], due_ms: int) -> None:
-        """Unlink segments whose files are already renamed as deleted, once no reader can use them."""
-        self._retirement.add(segments, due_ms)
-
     def is_flushed(self, segment: Segment) -> bool:
         """Return whether a closed segment is trimmed and synced and will not be written to any more."""
-        return self._flusher.is_flushed(segment) and not self.is_preallocating(segment)
+        return self._flusher.is_flushed(segment) and self.preallocation.segment is not segment
 
     # Work for helper threads
 
@@ -503,16 +455,6 @@ class PartitionLog:
     def flush_deferred(self) -> bool:
         """Return whether the last flush found no space for its small files and pauses before a retry."""
         return self._flusher.deferred
-
-    def preallocation_work(self) -> Work | None:
-        """Return work that preallocates blocks for a busy segment; None, cheaply, for an idle one or while enough is
-        left.
-        """
-        return self._preallocation.work()
-
-    def retention_work(self, wall_ms: int, high_watermark: int, *, hurry: bool = False) -> Work | None:
-        """Return work that removes segments by age, size or start offset, and unlinks those removed earlier."""
-        return self._retirement.work(wall_ms, high_watermark, hurry=hurry)
 
     def close_excess_files(self) -> None:
         """Close files after opening the log if too many are open; the next use opens them again."""
@@ -536,18 +478,15 @@ class PartitionLog:
         for segment in self.segments:
             for file in segment.all_files():
                 self.files.retire(file)
-        self._retirement.close()
-        self._truncation.close()
+        self.retirement.close()
+        self.truncation.close()
 
     @property
     def has_work(self) -> bool:
         """Return whether a helper thread works on this log; it may continue after the log was closed."""
-        is_exchanging = bool(self.names_generation % 2) and (self._truncation.in_flight or not self.is_truncating)
-        busy = self._flusher.in_flight or self._retirement.in_flight or self._preallocation.segment is not None
+        is_exchanging = bool(self.names_generation % 2) and (self.truncation.in_flight or not self.is_truncating)
+        busy = self._flusher.in_flight or self.retirement.in_flight or self.preallocation.segment is not None
         return busy or is_exchanging
-
-    def is_preallocating(self, segment: Segment) -> bool:
-        return self._preallocation.segment is segment
 
     def work_failed(self, error: BaseException) -> None:
         """Fail the log after its work ended with an error: from now on no record may be acknowledged as durable."""

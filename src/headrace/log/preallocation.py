@@ -31,6 +31,9 @@ class Preallocation:
         """The segment that is being preallocated right now."""
 
     def work(self) -> Work | None:
+        """Return work that preallocates blocks for a busy segment; None, cheaply, for an idle one or while enough is
+        left.
+        """
         log, config = self._log, self._log.config
         if log.appended_bytes < self._looks_again_at_bytes:
             return None

@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.wire.errors import ProtocolError
-from headrace.wire.records.batch_walk import BatchFault, BatchPlace, WalkBounds, fault_at, walk_batches
+from headrace.wire.records.batch_walk import (
+    LEADER_EPOCH_MAX,
+    BatchFault,
+    BatchPlace,
+    WalkBounds,
+    fault_at,
+    walk_batches,
+)
 from headrace.wire.records.header import (
     ATTRIBUTES,
     BASE_OFFSET,
@@ -53,7 +60,23 @@ class ReplicatedAppends:
         self._flusher = flusher
         self._gaps_marked = False
 
-    def append(self, batches: Sequence[memoryview], wall_ms: int, *, leader_epoch_max: int, gaps: bool) -> int:
+    def append(
+        self,
+        batches: Sequence[memoryview],
+        wall_ms: int,
+        *,
+        leader_epoch_max: int = LEADER_EPOCH_MAX,
+        gaps: bool = False,
+    ) -> int:
+        """HOT. Append batches as their leader stamped them, and return the new end offset.
+
+        Each buffer holds one or more whole batches; its bytes are not changed, and not kept. A batch of a leader epoch
+        above `leader_epoch_max`, the current one, is refused. `gaps`: the leader's log may lack offsets; a log that is
+        or was compacted here may do so anyway.
+
+        Raises DamagedBatch or ReplicaDiverged for the first batch that is refused; those before it are appended.
+        An OSError is that of the disk: if it is transient, the log continues at its end offset; otherwise it failed.
+        """
         log = self._log
         assert not log.is_truncating, "a log that is truncated takes nothing"
         assert not log.staged, "staged batches must be written before those of another leader"

@@ -30,9 +30,10 @@ class Retirement:
         """When each renamed segment may be unlinked, oldest first."""
         self.in_flight = False
 
-    def work(self, wall_ms: int, high_watermark: int, *, hurry: bool) -> Work | None:
-        """Return the due work. With `hurry` (space is needed) segments are unlinked without delay; readers have them
-        open.
+    def work(self, wall_ms: int, high_watermark: int, *, hurry: bool = False) -> Work | None:
+        """Return work that removes segments by age, size or start offset, and unlinks those removed earlier.
+
+        With `hurry` (space is needed) segments are unlinked without delay; readers have them open.
         """
         log = self._log
         if self.in_flight or log.failed or log.closed or log.is_truncating:
@@ -72,7 +73,7 @@ class Retirement:
         return Work(run, done)
 
     def add(self, segments: list[Segment], due_ms: int) -> None:
-        """Add segments that compaction has replaced and renamed."""
+        """Unlink segments that compaction has replaced and renamed, once no reader can use them."""
         self._waiting += [(due_ms, segment) for segment in segments]
 
     def close(self) -> None:

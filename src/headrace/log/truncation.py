@@ -29,6 +29,12 @@ class Truncation:
         self._first_base = -1
 
     def work(self, offset: int) -> Work | None:
+        """Return work that drops everything from `offset` on, and the leader epochs that begin there; None if there is
+        nothing to drop. If `offset` is inside a batch, the whole batch is dropped.
+
+        Call it when the log's `has_work` is false. If the work ends with a transient error, the log stays
+        `is_truncating` until the call is repeated.
+        """
         log = self._log
         starts = log.epochs.starts
         if not self.in_progress and offset >= log.end_offset and not (starts and starts[-1] >= offset):
@@ -42,6 +48,8 @@ class Truncation:
         return self._work(next_mark, start_offset=min(log.start_offset, offset), first_base=log.bases[0])
 
     def restart(self, offset: int) -> Work:
+        """Return work that drops everything and begins the log at `offset`; the rules are those of `work`."""
+
         def next_mark(superseded: int) -> TruncationMark:
             return TruncationMark(offset, True, offset, superseded)
 
@@ -100,7 +108,11 @@ class Truncation:
         self._log.names_generation += 1
 
     def cut_files(self, offset: int) -> dict[FileHandle, int]:
-        """Return the open segment files that a truncation changes, each with the position from which on it does."""
+        """Return the open segment files that a truncation changes, each with the position from which on it does.
+
+        A connection with an unsent range beyond such a position must be closed before the work starts: it would send
+        other bytes than those that its response was made of.
+        """
         cut: dict[FileHandle, int] = {}
         for segment in self._log.segments:
             if segment.next_offset > offset and segment.log.handle >= 0:
@@ -108,6 +120,10 @@ class Truncation:
                 if found is not None:
                     cut[segment.log.handle] = found[0]
         return cut
+
+    def is_read_from(self, offset: int) -> bool:
+        """Return whether a response is being made of a segment that a truncation to `offset` changes; not for long."""
+        return any(segment.next_offset > offset and segment.log.pins for segment in self._log.segments)
 
 
 def _truncated(loader: Loader, next_mark: Callable[[int], TruncationMark], superseded: int) -> LoadedLog:

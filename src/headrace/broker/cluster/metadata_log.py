@@ -212,7 +212,7 @@ class MetadataLog:
         """Return work that removes every entry from this offset on; None if there is none. Call it without
         `has_work`.
         """
-        return self._log.truncation_work(end_offset)
+        return self._log.truncation.work(end_offset)
 
     def sync_work(self) -> Work | None:
         """Return work that syncs everything appended; None if it is synced or cannot be synced now (`is_synced`)."""
@@ -313,7 +313,7 @@ class MetadataLog:
 
     def tidy_work(self, wall_ms: int) -> Work | None:
         """Return work that deletes segments replaced by snapshots; None when there is none left."""
-        return self._log.retention_work(wall_ms, self._snapshot_offset)
+        return self._log.retirement.work(wall_ms, self._snapshot_offset)
 
     def close(self, *, clean: bool = True) -> None:
         self._log.close(clean=clean)
@@ -342,7 +342,7 @@ def _open_partition_log(
         wall_ms=wall_ms,
         files=OpenFiles(disk),
     )
-    if truncate_to is not None and (work := log.truncation_work(truncate_to)) is not None:
+    if truncate_to is not None and (work := log.truncation.work(truncate_to)) is not None:
         work.run_inline()
     if (work := log.flush_work()) is not None and (put_off := work.run_inline()) is not None:
         raise put_off.error

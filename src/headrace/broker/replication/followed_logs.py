@@ -44,7 +44,7 @@ class FollowedLogs:
         log, wall_ms = replica.log, self._clock.wall_ms()
         end_offset, appended_bytes = log.end_offset, log.appended_bytes
         try:
-            log.append_replicated(
+            log.replicated.append(
                 (records,),
                 wall_ms,
                 leader_epoch_max=replica.role.leader_epoch,
@@ -69,11 +69,11 @@ class FollowedLogs:
         if replica.offline or log.closed or log.failed:
             return  # it is opened again by a start, or its topic is deleted
         begin = log.start_offset if isinstance(cut, RestartAt) else cut.offset
-        if log.has_work or log.is_read_from(begin):
+        if log.has_work or log.truncation.is_read_from(begin):
             self._timers.after(HELPER_LOOK_MS, lambda: self._try_to_cut(replica, cut))
             return
-        self._close_senders(log.cut_files(begin))
-        work = log.restart_at(cut.offset) if isinstance(cut, RestartAt) else log.truncation_work(cut.offset)
+        self._close_senders(log.truncation.cut_files(begin))
+        work = log.truncation.restart(cut.offset) if isinstance(cut, RestartAt) else log.truncation.work(cut.offset)
         if work is None:
             self._partitions.retake_role(replica)
             return

@@ -68,7 +68,7 @@ class InSyncSets:
     def _answered(self, replica: Replica, role: Leader, partition_epoch: int, result: IsrResult) -> None:
         """Take a change back that was certainly not made. After any other error the metadata shows what was made.
 
-        An answer about an earlier partition epoch says nothing about the change that is asked for now.
+        A response for an earlier partition epoch says nothing about the present request.
         """
         is_current = replica.role is role and role.partition_epoch == partition_epoch
         if is_current and result.error is ErrorCode.INELIGIBLE_REPLICA:

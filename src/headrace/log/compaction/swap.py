@@ -54,7 +54,7 @@ def swap_work(log: "PartitionLog", group: CleanedGroup, *, wall_ms: int) -> Work
             log.work_failed(error)
         elif error is None and not log.closed:
             log.segments_replaced(old, new)
-            log.retire(old, wall_ms + log.config.file_delete_delay_ms)
+            log.retirement.add(old, wall_ms + log.config.file_delete_delay_ms)
 
     return Work(lambda: exchange.run(), done)
 
