@@ -36,10 +36,31 @@ USERS_TESTS = """
         assert headrace_broker.bootstrap_servers != headrace_session_broker.bootstrap_servers
 """
 
+USERS_TEST_OF_A_CLUSTER = """
+    from headrace import Consumer, Producer
+
+    def test_own_cluster(headrace_cluster):
+        topic = headrace_cluster.create_topic("orders", partitions=1, replicas=3)
+        servers = headrace_cluster.bootstrap_servers
+        assert (headrace_cluster.node_ids, len(servers.split(","))) == ((1, 2, 3), 3)
+        headrace_cluster.kill(headrace_cluster.leader(topic, 0))
+        with Producer(servers) as producer:
+            producer.send(topic, b"hello")
+        with Consumer(topic, bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
+            assert next(consumer).value == b"hello"
+"""
+
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_users_project_gets_brokers_and_topics(pytester: pytest.Pytester, workers: int) -> None:
-    (Path(pytester.path) / "test_users.py").write_text(textwrap.dedent(USERS_TESTS))
-    arguments = ["-p", "no:randomly", "-q"] + (["-n", str(workers)] if workers else [])
-    outcome = pytester.runpytest_subprocess(*arguments)
+    outcome = run(pytester, USERS_TESTS, *(["-n", str(workers)] if workers else []))
     outcome.assert_outcomes(passed=4)
+
+
+def test_a_users_project_gets_a_cluster(pytester: pytest.Pytester) -> None:
+    run(pytester, USERS_TEST_OF_A_CLUSTER).assert_outcomes(passed=1)
+
+
+def run(pytester: pytest.Pytester, tests: str, *arguments: str) -> pytest.RunResult:
+    (Path(pytester.path) / "test_users.py").write_text(textwrap.dedent(tests))
+    return pytester.runpytest_subprocess("-p", "no:randomly", "-q", *arguments)
