@@ -100,7 +100,7 @@ class Worker:
 
 
 def run_release(release: Release, strict: Broker, lenient: Broker) -> Column:
-    """All cases; a client that hangs or dies fails the case it was in and goes on with the next in a new process."""
+    """All cases; a client that hangs or dies fails the case it was in, and the next one runs in a new process."""
     outcomes: dict[str, Outcome] = {}
     version = release.version
     remaining = sorted(CASES, key=lambda case: case.alone)

@@ -191,7 +191,7 @@ def _results(group: list[Member], progress: Progress, seconds: float) -> Table:
             "killed" if number == VICTIM else "stopped",
         )
     again = progress.messages - sum(progress.ends)
-    table.caption = f"others went on with its partitions {seconds:.1f} s later; {again:,} messages were read twice"
+    table.caption = f"others continued with its partitions {seconds:.1f} s later; {again:,} messages were read twice"
     return table
 
 

@@ -34,7 +34,7 @@ COMPILE = (
 
 
 class ChoreError(Exception):
-    """A chore cannot go on; the message tells the user what to do."""
+    """A chore cannot continue; the message tells the user what to do."""
 
 
 def run(*command: str | Path, **environment: str) -> int:
@@ -230,7 +230,7 @@ CHORES: dict[str, Callable[[Sequence[str]], int]] = {
 
 
 def insist_on_python() -> None:
-    """Go on with a newer interpreter when this one is too old and the machine has one."""
+    """Continue with a newer interpreter when this one is too old and the machine has one."""
     if sys.version_info[:2] >= PYTHON_MIN:
         return
     for name in NEWER_PYTHONS:

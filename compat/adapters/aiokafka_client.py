@@ -165,7 +165,7 @@ class Aiokafka(Client):
             try:
                 await asyncio.wait_for(producer.partitions_for(topic), UNKNOWN_TOPIC_MS / 1000)
                 return
-            except TimeoutError as error:  # it would go on asking for 40 s
+            except TimeoutError as error:  # it would keep asking for 40 s
                 if topic not in await self._admin.list_topics():
                     raise Failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic) from error
 

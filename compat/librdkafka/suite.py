@@ -128,7 +128,7 @@ CONSUMERS = (
     Entry(name="0098_consumer_txn", checks="committed, aborted and open transactions", run_s_max=LONG_RUN_S_MAX),
     Entry(
         name="0107_topic_recreate",
-        checks="clients go on after a topic is deleted and made again",
+        checks="clients continue after a topic is deleted and made again",
         scenario=WITHOUT_AUTO_CREATION,
     ),
     Entry(name="0116_kafkaconsumer_close", checks="closing a consumer in every way", local=True),

@@ -1,6 +1,6 @@
 """Run the campaigns as far as they are not done, show how far they are, and write docs/reliability.md.
 
-make chaos                                   # everything that is left; may be cut short and goes on where it was
+make chaos                                   # everything that is left; may be cut short and continues where it was
 make chaos ARGS="simulator 'random kills'"   # only these
 make chaos ARGS="'known faults' fuzz"         # all whose names begin so
 make chaos ARGS="--minutes 30 --jobs 1"      # for so long, one at a time

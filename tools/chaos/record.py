@@ -1,4 +1,4 @@
-"""Progress of the long runs, kept in a file: a run that is cut short goes on where it was."""
+"""Progress of the long runs, kept in a file: a run that is cut short continues where it was."""
 
 import json
 import os

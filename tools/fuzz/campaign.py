@@ -87,7 +87,7 @@ def attack(
 @contextmanager
 def _alarm() -> Iterator[None]:
     def ring(_signal: int, _frame: FrameType | None) -> None:
-        raise Finding(f"reading goes on for more than {CHUNK_S_MAX:.0f} s")
+        raise Finding(f"reading takes more than {CHUNK_S_MAX:.0f} s")
 
     before = signal.signal(signal.SIGPROF, ring)
     try:

@@ -127,7 +127,7 @@ class FeatureDescription(NamedTuple):
     level: int
     """The finalized level; 0 if the cluster does not use the feature."""
     level_min: int
-    """The lowest level that the broker which was asked supports."""
+    """The lowest level that the responding broker supports."""
     level_max: int
 
 

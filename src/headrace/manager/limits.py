@@ -70,7 +70,7 @@ STREAM_PARTITIONS_MAX = 64
 """Partitions of a topic that is streamed as a whole: the id of each event has the position of every one."""
 
 STREAM_BUFFER_RECORDS_MAX = 500
-"""Records that wait for the client of one stream; one that is slower goes on later from where it is."""
+"""Records that wait for the client of one stream; a slower one continues later from where it is."""
 
 STREAM_BUFFER_BYTES_MAX = 1 << 20
 """Bytes of such records, but at least one record."""
@@ -97,7 +97,7 @@ READ_SLICE_RECORDS = 200
 """Records that are filtered and encoded before other requests get their turn."""
 
 FILTERED_RECORDS_MAX = 100_000
-"""Records that a request with a filter looks at; the response then says where to go on."""
+"""Records that a request with a filter looks at; the response then says where to continue."""
 
 FILTERED_SECONDS_MAX = 5
 """Time that a request with a filter searches, beyond its `wait_ms`."""

@@ -1,4 +1,4 @@
-"""One request that reads records: where it starts, what it may return, and where the next one goes on."""
+"""One request that reads records: where it starts, what it may return, and where the next one continues."""
 
 import asyncio
 import time
@@ -45,7 +45,7 @@ class ReadPlan:
         return self.start == LATEST and not self.positions and self.offset is None and self.time_ms is None
 
     def resumed(self, positions: Mapping[int, int]) -> "ReadPlan":
-        """Return the plan that goes on at these positions."""
+        """Return the plan that continues at these positions."""
         return replace(self, positions=dict(positions), clamp=True)
 
 

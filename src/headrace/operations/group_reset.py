@@ -24,7 +24,7 @@ class Move(NamedTuple):
     before: int | None
     asked: int
     after: int
-    """The offset that was asked for, limited to the offsets that exist."""
+    """The requested offset, limited to the offsets that exist."""
 
 
 class ResetSelection(NamedTuple):

@@ -122,7 +122,7 @@ class LocalCluster:
         if wanted < len(known):
             raise OperationError(
                 f"the cluster in {self._folder} has {len(known)} brokers, asked for {wanted}: brokers are not removed, "
-                "because each keeps the only copy of its partitions; use another --data-dir for a smaller cluster"
+                "because their replicas would be lost; use another --data-dir for a smaller cluster"
             )
         shard_count = shards or (1 if plan is None else plan.shards)
         if plan is not None and shard_count != plan.shards:

@@ -27,7 +27,7 @@ TOPICS_PER_REQUEST_MAX = 500
 
 
 class PartitionDetails(NamedTuple):
-    """A partition with its offsets and size; -1 stands for an offset or a size that no broker could tell."""
+    """A partition with its offsets and size; -1 stands for an offset or a size that is not known."""
 
     partition: int
     leader: int

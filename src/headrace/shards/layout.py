@@ -51,7 +51,7 @@ def check_count(folders: Sequence[str], count: int) -> None:
         if found > count:
             raise ShardError(
                 f"data folder {folder} has {found} shards, asked for {count}: the number of shards can only grow, "
-                f"because each keeps the only copy of its partitions; start it with --shards {found}"
+                f"because the replicas on the others would be lost; start it with --shards {found}"
             )
 
 

@@ -130,7 +130,7 @@ class _ResponseBuilder:
             ],
             cluster_id=ctx.cluster_id,
             # Every broker forwards requests for the controller, and the client has just reached this one. A client that
-            # is given the active controller goes on asking that node after its death (librdkafka, for five minutes).
+            # is given the active controller keeps asking that node after its death (librdkafka, for five minutes).
             controller_id=ctx.node_id,
             topics=self._fragments,
             cluster_authorized_operations=operations,

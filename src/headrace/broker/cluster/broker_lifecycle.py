@@ -1,7 +1,7 @@
 """Runs the life cycle of this broker: sends its registration and heartbeats to whichever controller is active.
 
 The active controller may be this node itself, as in a cluster of one, or a peer. A request that fails is sent again to
-the controller that is active then. A newer request makes the response to an older one meaningless.
+the controller that is active then. The response to a request is ignored once a newer one is sent.
 """
 
 from collections.abc import Callable

@@ -25,7 +25,7 @@ _DECIDED = frozenset(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     )
 )
-"""The codes with which a controller answers a request for good. After any other one the change is asked for again."""
+"""The codes that end a request for a change. After any other one the change is requested again."""
 
 
 def alteration_request(alteration: IsrAlteration) -> AlterPartitionRequest:

@@ -55,7 +55,7 @@ class Membership:
         self._logger = logger
         self._replica_care = replica_care
         self._activations = 0
-        """How often this node became active; work that began under an earlier count has ended."""
+        """Counts the times that this node became active; work that began under an earlier count has ended."""
         self._reset: dict[NodeId, int] = {}
         """The broker epochs of peers whose link was reset, until the next connection succeeds or fails."""
         controller.on_activity_changed = self._activity_changed

@@ -141,7 +141,7 @@ class Replica:
     # Roles
 
     def lead(self, node_id: NodeId, state: PartitionState, *, replica_lag_ms_max: float) -> None:
-        """Begin a leader epoch of this node. Requests that wait since an earlier epoch of this node go on."""
+        """Begin a leader epoch of this node. Requests from an earlier epoch of this node keep waiting."""
         self.log.begin_epoch(state.leader_epoch)
         config, role = self.config, self.role
         self._take_role(
@@ -199,7 +199,7 @@ class Replica:
         )
 
     def was_cut(self) -> None:
-        """Go on with a log whose end, or everything, was removed."""
+        """Continue with a log whose end, or everything, was removed."""
         self.being_cut = False
         role, log = self.role, self.log
         if isinstance(role, Follower):

@@ -1,7 +1,7 @@
 """The replication state of one followed partition: what to fetch, and what of its own log to give up.
 
 One object lives for one leader epoch. A follower's log is made equal to the leader's by epochs alone: each fetch names
-the epoch of the last batch in the follower's log, and the leader answers where the two logs part (KIP-101, KIP-279,
+the epoch of the last batch in the follower's log, and the leader answers where the two logs diverge (KIP-101, KIP-279,
 KIP-595). The high watermark never decides about truncation: a replica may have more committed records than it knows of.
 """
 
@@ -62,7 +62,7 @@ class Follower(ReplicaRole):
         self._flushed = flushed
         self._flush_before_fetch = flush_before_fetch
         self._leader_start = log_start
-        """Where an empty log begins to fetch, if the leader's first batch begins below: the leader sends it whole."""
+        """The offset from which an empty log fetches; the batch that the leader sends first may begin below it."""
         self.is_truncating = is_truncating
         """True while the log is cut, when nothing is fetched."""
 

@@ -79,7 +79,7 @@ class MoveView:
     before: int | None
     asked: int
     after: int
-    """The offset that was asked for, limited to the offsets that exist."""
+    """The requested offset, limited to the offsets that exist."""
 
 
 @dataclass(frozen=True, slots=True)

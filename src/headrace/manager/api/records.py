@@ -201,7 +201,7 @@ class ReadRecord:
 class ReadRecords:
     records: list[ReadRecord]
     positions: str
-    """The parameter `positions` of a request that goes on from here."""
+    """The parameter `positions` of a request that continues from here."""
     complete: bool
     """False if a filter, or the size of the response, ended the request before `max` records or the end."""
 

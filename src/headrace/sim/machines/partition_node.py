@@ -81,7 +81,7 @@ class PartitionNode:
         self.logs: dict[Key, list[int]] = {}
         self.led: dict[Key, LedPartition] = {}
         self._asked: dict[tuple[Key, int, int], dict[NodeId, int]] = {}
-        """Broker epochs of the members that were asked for, by partition, leader epoch and partition epoch."""
+        """Broker epochs of the requested members, by partition, leader epoch and partition epoch."""
         self._fetches: dict[Key, int] = {}
         self._records = 0
         self._boots = 0
