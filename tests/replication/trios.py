@@ -13,11 +13,17 @@ LAG_MS = 1_000
 
 
 class Trio:
-    def __init__(self, *, seed=1, configs=(), settings=None):
+    def __init__(self, *, seed=1, configs=(), settings=None, has_racks=False):
+        """With racks, broker 2 is in the rack "rack2", and so on."""
         self.peers = PeerWorld(seed)
         common = {"replica.lag.time.max.ms": str(LAG_MS), "headrace.controllers.target": "1", **(settings or {})}
         self.nodes = {
-            number: self.peers.node(number, peers=() if number == 1 else (1,), settings=common) for number in (1, 2, 3)
+            number: self.peers.node(
+                number,
+                peers=() if number == 1 else (1,),
+                settings=common | ({"broker.rack": f"rack{number}"} if has_racks else {}),
+            )
+            for number in (1, 2, 3)
         }
         self.peers.run_until(lambda: all(each.node.ready for each in self.nodes.values()))
         self.controller = self.nodes[1].node.broker.controller
@@ -60,8 +66,6 @@ class Trio:
         self.peers.run_until(reached)
 
     def log_bytes(self, number):
-        log = self.replica(number).log
-        part = log.read(log.start_offset, 1 << 20, log.end_offset, True)
-        if part is None:
-            return b""
-        return bytes(self.nodes[number].machine.disk.read(part.file, part.length, part.position))
+        """Return the batches of a replica's log; one that filled its disk has other segments than the others."""
+        log, disk = self.replica(number).log, self.nodes[number].machine.disk
+        return b"".join(bytes(disk.read(log.files.handle(each.log), each.size, 0)) for each in log.segments)

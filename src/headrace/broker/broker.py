@@ -26,6 +26,7 @@ from headrace.broker.partitions.scan_leases import ScanLeases
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.peers.requests import NoPeers, PeerRequests
 from headrace.broker.produce.stages import ProduceStages
+from headrace.broker.replication.fault_reports import FaultReporter
 from headrace.broker.replication.partition_replication import PartitionReplication
 from headrace.broker.replication.served_fetches import ServedFetches
 from headrace.broker.timers import Timers
@@ -95,6 +96,16 @@ class RunningBroker:
         self.lifecycle = member.lifecycle
         self.log_end_reporter = member.log_end_reporter
         self.replication = partitions.replication = self._compose_replication(ports, fetch_links or NoPeers(timers))
+        self.fault_reporter = FaultReporter(
+            node_id=self.node_id,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+            controller=controller,
+            membership=self.membership,
+            peers=self.peers,
+            replicas=self.replication.faulty,
+            timers=timers,
+        )
+        partitions.on_fault = self.fault_reporter.look_soon
         self.served_fetches = ServedFetches(self)
         self.on_configured: Callable[[BrokerConfig], None] = lambda config: None
         self.invitations: Invitations | None = None

@@ -50,8 +50,6 @@ class Scrubber:
         self.rounds = 0
         self.bytes_read = 0
         self.damages_found = 0
-        self._damaged: set[Replica] = set()
-        """Partitions with damage; scrapes look only at these."""
 
     def start(self) -> None:
         self._later(START_DELAY_MS, self._begin_if_due)
@@ -143,25 +141,20 @@ class Scrubber:
                 self._logger.error("a segment cannot be read", path=path, error=str(error))
             return
         known = segment.damaged
-        partition.log.mark_damaged(segment, tuple((damage.position, damage.end) for damage in scrub.damages))
-        if scrub.damages:
-            self._damaged.add(partition)
+        ranges = tuple((damage.position, damage.end) for damage in scrub.damages)
+        self._table.mark_damaged(partition, segment, ranges)
         for damage in scrub.damages:
             if (damage.position, damage.end) not in known:
                 self.damages_found += 1
                 self._logger.error(
-                    "a segment is damaged: restore the folder from a copy, or cut it there with `headrace log repair`",
+                    "a segment is damaged: a replica is copied from its leader again; if this is the only one, restore "
+                    "the folder from a copy, or cut it there with `headrace log repair`",
                     path=path,
                     position=damage.position,
                     damage=damage.text,
                 )
 
     def families(self) -> Iterator[Family]:
-        self._damaged = {
-            partition
-            for partition in self._damaged
-            if not partition.offline and any(segment.damaged for segment in partition.log.segments)
-        }
         for name, kind, text, value in (
             ("scrub_bytes_total", "counter", "Bytes of closed segments that were read again.", self.bytes_read),
             ("scrub_rounds_total", "counter", "Times that all closed segments were read again.", self.rounds),
@@ -170,7 +163,7 @@ class Scrubber:
                 "partitions_damaged",
                 "gauge",
                 "Partitions with a segment that is known to be damaged.",
-                len(self._damaged),
+                len(self._table.damaged_replicas()),
             ),
         ):
             yield Family(f"headrace_{name}", kind, text, (((), value),))

@@ -132,6 +132,7 @@ class Startup:
         broker = self._broker
         broker.controller.subscribe(broker.image_changed)
         broker.log_end_reporter.start()
+        broker.fault_reporter.start()
         warnings = ConfigWarnings(broker.image, broker.logger)
         warnings.started(self._static_config.layers.static)
         broker.controller.subscribe(warnings.image_changed)

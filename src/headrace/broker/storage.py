@@ -73,6 +73,7 @@ class StorageWatch:
                 free_bytes=space.free_bytes,
                 free_bytes_min=self._table.config.disk_free_bytes_min,
             )
+            self._table.on_fault()
         elif not space.full and path in self._logged_full:
             del self._logged_full[path]
             self._logger.warning("log directory has room again", directory=path, free_bytes=space.free_bytes)

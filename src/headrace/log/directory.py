@@ -209,11 +209,21 @@ class LogDirectory:
 
     def set_aside(self, topic_partition: TopicPartition) -> None:
         """Rename a folder that belongs to no partition of this broker, so that the operator can examine it."""
+        self._set_aside(topic_partition, "belongs to no partition of this broker")
+
+    def _set_aside(self, topic_partition: TopicPartition, reason: str) -> None:
         unique = self._entropy.random_bytes(checkpoints.UUID_BYTES).hex()
         stray = names.retired_folder(topic_partition, unique, names.STRAY_FOLDER)
-        self.notice(f"{self.path}/{topic_partition} belongs to no partition of this broker; kept as {stray}")
+        self.notice(f"{self.path}/{topic_partition} {reason}; kept as {stray}")
         self.disk.rename(f"{self.path}/{topic_partition}", f"{self.path}/{stray}")
         self._forget_offsets(topic_partition)
+
+    def begin_again(self, topic_partition: TopicPartition) -> None:
+        """Make room for an empty log of a partition whose log cannot be opened, or is missing."""
+        if self.disk.exists(f"{self.path}/{topic_partition}"):
+            self._set_aside(topic_partition, "cannot be opened, and its records are copied from the leader again")
+        else:
+            self._forget_offsets(topic_partition)
 
     def _open_log(
         self, topic_partition: TopicPartition, topic_id: TopicId, config: LogConfig, wall_ms: int, *, is_new: bool

@@ -95,6 +95,7 @@ class ApiKey(IntEnum):
 
     CREATE_INVITATION = 32_026
     REPORT_LOG_ENDS = 32_035
+    REPORT_REPLICA_FAULTS = 32_036
 
 
 PRIVATE_FROM = 32_000
@@ -184,6 +185,7 @@ APIS: dict[int, Api] = {
     ApiKey.JOIN_CLUSTER: Api("join_cluster", 0, 0),
     ApiKey.CREATE_INVITATION: Api("create_invitation", 0, 0),
     ApiKey.REPORT_LOG_ENDS: Api("report_log_ends", 0, 0),
+    ApiKey.REPORT_REPLICA_FAULTS: Api("report_replica_faults", 0, 0),
 }
 
 

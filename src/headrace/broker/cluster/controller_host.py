@@ -43,6 +43,7 @@ from headrace.core.controller.partition_changes import Election
 from headrace.core.controller.reassignments import ReassignmentResult, WantedReplicas
 from headrace.core.controller.records import Record
 from headrace.core.controller.recoveries import LogEndReports
+from headrace.core.controller.replica_faults import FaultyReplica
 from headrace.core.controller.settings import ControllerSettings
 from headrace.core.raft.effects import RequestRefusal
 from headrace.core.raft.entries import LogEntry
@@ -270,6 +271,11 @@ class ControllerHost:
 
     def recover(self, reports: LogEndReports) -> Proposal[tuple[str, ...]]:
         return self.propose(lambda controller: controller.recover(reports))
+
+    def exclude_faulty(
+        self, node_id: NodeId, broker_epoch: int, faulty: Sequence[FaultyReplica]
+    ) -> Proposal[BrokerResult]:
+        return self.propose(lambda controller: controller.exclude_faulty(node_id, broker_epoch, faulty))
 
     def balance_leaders(self, topics: Sequence[str]) -> Proposal[int]:
         return self.propose(lambda controller: controller.balance_leaders(topics))

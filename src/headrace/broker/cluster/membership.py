@@ -4,6 +4,7 @@ A new active controller gives every unfenced broker a full session and probes it
 with the former controller is not missed for a whole session.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 from headrace.broker.cluster.controller_host import ControllerHost
@@ -21,6 +22,7 @@ from headrace.core.controller.commands import (
     NewBroker,
 )
 from headrace.core.controller.recoveries import LogEnd, LogEndReports
+from headrace.core.controller.replica_faults import FaultyReplica
 from headrace.core.controller.sessions import BrokerSession, BrokerSessions
 from headrace.core.controller.shutdowns import ControlledShutdowns
 from headrace.model.ids import NodeId
@@ -171,6 +173,13 @@ class Membership:
     def _recovered(self, outcome: tuple[str, ...] | ProposalFailed) -> None:
         for note in () if isinstance(outcome, ProposalFailed) else outcome:
             self._logger.warning(note)
+
+    # Faulty replicas
+
+    def replica_faults(self, node_id: NodeId, broker_epoch: int, faulty: Sequence[FaultyReplica]) -> None:
+        """Take away what the broker cannot use; it repeats the report until its metadata shows the decision."""
+        if self._controller.is_active:
+            self._controller.exclude_faulty(node_id, broker_epoch, faulty)
 
     # Evidence that a process is gone
 

@@ -20,7 +20,7 @@ from headrace.log.errors import LogError, is_transient
 from headrace.log.partition_log import PartitionLog
 from headrace.model.configs.values import TopicConfig
 from headrace.model.errors import ErrorCode
-from headrace.model.ids import TopicPartition
+from headrace.model.ids import TopicId, TopicPartition
 from headrace.ports.clock import Clock
 from headrace.ports.spawner import Lane, Spawner, raise_failures
 
@@ -40,6 +40,9 @@ class _Closed(NamedTuple):
     home: LogDirectory | None
     """The directory of its folder; None when it is unknown because directories are missing."""
     passing: bool
+    """True if it found no disk space or no descriptors, and is opened again."""
+    bare: bool = False
+    """True if it has no folder, and nothing on this node says that it ever had one."""
 
 
 T = TypeVar("T")
@@ -51,6 +54,7 @@ class Opener:
         self,
         *,
         directories: list[LogDirectory],
+        is_expected: Callable[[str, int], bool],
         some_missing: Callable[[], bool],
         topic_config: Callable[[str], TopicConfig],
         log_config: Callable[[TopicConfig], LogConfig],
@@ -63,7 +67,9 @@ class Opener:
         timers: Timers,
         logger: NodeLogger,
     ) -> None:
+        """`is_expected` returns whether a partition must have records on this node, according to the metadata."""
         self._directories = directories
+        self._is_expected = is_expected
         self._some_missing = some_missing
         self._topic_config = topic_config
         self._log_config = log_config
@@ -155,8 +161,14 @@ class Opener:
         if home is None and self._some_missing():
             self._keep_closed(_Closed(local, index, None, False), "its log directory is missing")
             return
+        is_missing = home is None and self._is_expected(local.name, index)
         home = home or self._roomiest()
         self._held[home.path] += 1
+        if is_missing:
+            bare = not any(topic_partition in directory.recovery_points for directory in self._directories)
+            reason = "its folder is missing, although it is in sync; it is copied from its leader again"
+            self._keep_closed(_Closed(local, index, home, False, bare), reason)
+            return
         outcome = self._try_to_open(local, index, home, self._log_config(config))
         self._end(local, index, home, config, outcome)
         if isinstance(outcome, PartitionLog):
@@ -378,6 +390,34 @@ class Opener:
             else:
                 self._retrying.add(key)
                 self._open_later(closed.local, [closed.number], [home])
+
+    def closed(self) -> list[_Closed]:
+        """Return the partitions that could not be opened."""
+        return list(self._closed.values())
+
+    def begin_again(self, topic_id: TopicId, index: int) -> None:
+        """Open a partition with an empty log, because its records will be copied; its folder is kept aside."""
+        key = (topic_id, index)
+        closed = self._closed.get(key)
+        if closed is None or closed.passing or key in self._retrying:
+            return
+        home, local = closed.home, closed.local
+        if home is None or home not in self._directories or home.space.full:
+            return
+        topic_partition = TopicPartition(local.name, index)
+        try:
+            home.begin_again(topic_partition)
+        except OSError as error:
+            self._on_error(home, f"{home.path}/{topic_partition}", error)
+            return
+        self._retrying.add(key)
+        self._open_later(local, [index], [home])
+
+    def begin_if_bare(self, topic_id: TopicId, index: int) -> None:
+        """Open a partition with an empty log if it never had one here."""
+        closed = self._closed.get((topic_id, index))
+        if closed is not None and closed.bare:
+            self.begin_again(topic_id, index)
 
     def forget(self, local: LocalTopic) -> list[tuple[TopicPartition, LogDirectory]]:
         """Forget a deleted topic; return the folders of its closed partitions. One being opened is discarded later."""

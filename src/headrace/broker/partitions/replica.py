@@ -35,6 +35,7 @@ from headrace.core.replication.role import (
 )
 from headrace.log.errors import DamagedLog, SequenceRejected
 from headrace.log.partition_log import PartitionLog
+from headrace.log.segment import Segment
 from headrace.log.space import Space
 from headrace.model.configs.values import TopicConfig
 from headrace.model.errors import ErrorCode
@@ -78,6 +79,7 @@ class Replica:
         "being_cut",
         "config",
         "index",
+        "is_damaged",
         "log",
         "offline",
         "on_marker",
@@ -132,6 +134,9 @@ class Replica:
         self.being_cut = False
         """True while a helper removes the end of the log, or all of it: nothing is appended, and this node cannot lead.
         """
+        self.is_damaged = False
+        """True while a part of the log cannot be read. A follower fetches nothing until it was cut there: it must not
+        be in sync again before."""
         self._unseen_bytes = 0
         """Bytes that were staged and not counted as readable yet."""
         self.verifications = Verifications(log)
@@ -201,6 +206,7 @@ class Replica:
     def was_cut(self) -> None:
         """Continue with a log whose end, or everything, was removed."""
         self.being_cut = False
+        self.review_damage()
         role, log = self.role, self.log
         if isinstance(role, Follower):
             self.execute(
@@ -535,6 +541,17 @@ class Replica:
     def wake_all(self) -> None:
         """Wake every parked fetch to read again and respond, after a change other than an append."""
         self._waiters.wake_all(self)
+
+    def mark_damaged(self, segment: Segment, ranges: tuple[tuple[int, int], ...]) -> None:
+        """Mark these positions of a segment as unreadable; none if it is whole again."""
+        self.log.mark_damaged(segment, ranges)
+        self.review_damage()
+
+    def review_damage(self) -> None:
+        """Note whether a damaged part is left: retention, a cut or a repair may have removed it."""
+        was_damaged, self.is_damaged = self.is_damaged, any(segment.damaged for segment in self.log.segments)
+        if was_damaged and not self.is_damaged:
+            self._hooks.fetchable(self)
 
     def damage_found(self, damage: DamagedLog) -> None:
         """Report bytes in the log that are not a batch, which a reader has found."""

@@ -23,11 +23,13 @@ from headrace.broker.timers import Timers
 from headrace.core.controller.delta import MetadataDelta
 from headrace.core.controller.image import MetadataImage, TopicImage
 from headrace.core.controller.partition_states import PartitionState
+from headrace.core.controller.replica_faults import ReplicaFault, may_be_replaced
 from headrace.core.replication.role import Idle
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
 from headrace.log.errors import DamagedLog, is_full, is_transient
 from headrace.log.partition_log import PartitionLog
+from headrace.log.segment import Segment
 from headrace.log.work import Work
 from headrace.model.configs.values import BrokerConfig, TopicConfig
 from headrace.model.errors import ErrorCode
@@ -80,12 +82,17 @@ class PartitionTable:
         self._flushes = Flushes(spawner)
         self._flush_again: list[Replica] = []
         """Partitions that were synced in this turn and appended to since that sync began."""
+        self.on_fault: Callable[[], None] = lambda: None
+        """Called when a replica cannot be used as it should from now on."""
+        self._damaged: dict[Replica, None] = {}
+        """Replicas in which damage was found; a dictionary serves as an ordered set."""
         self.active: dict[Replica, None] = {}
         """Partitions that were appended to since the last run of housekeeping."""
         self.syncs = Syncs(timers, self.flush)
         self._role_changes = RoleChanges(timers, self._change_partitions)
         self.opener = Opener(
             directories=self.directories,
+            is_expected=self._is_expected,
             some_missing=lambda: bool(self.failed_directories),
             topic_config=self._topic_config,
             log_config=self._log_config,
@@ -404,6 +411,27 @@ class PartitionTable:
         else:
             self._directory_failed(directory, path, error)
 
+    def mark_damaged(self, replica: Replica, segment: Segment, ranges: tuple[tuple[int, int], ...]) -> None:
+        """Mark these positions of a segment as unreadable; none if it is whole again."""
+        replica.mark_damaged(segment, ranges)
+        if ranges:
+            self._damaged[replica] = None
+            self.on_fault()
+
+    def damaged_replicas(self) -> list[Replica]:
+        """Return the replicas that can be read but for damaged parts."""
+        for replica in tuple(self._damaged):
+            replica.review_damage()
+            if replica.offline or not replica.is_damaged:
+                del self._damaged[replica]
+        return list(self._damaged)
+
+    def _is_expected(self, topic: str, index: int) -> bool:
+        """Return whether a replica should have records that others have too: an empty log must not take its place."""
+        state = self._image.topics[topic].partitions[index]
+        is_member = self._node_id in (*state.isr, *state.elr)
+        return is_member and may_be_replaced(state, self._node_id, ReplicaFault.FAILED)
+
     def _directory_failed(self, directory: LogDirectory, path: str, error: BaseException) -> None:
         """Take the whole directory of a failed disk offline. Nothing in it is used again as if it were sound."""
         self._logger.error("log directory failed", directory=directory.path, partition=path, cause=error)
@@ -415,6 +443,7 @@ class PartitionTable:
             self.directories.remove(directory)
             self.failed_directories.append(directory.path)
             self._on_directory_failed(directory)
+        self.on_fault()
 
     # Requests
 

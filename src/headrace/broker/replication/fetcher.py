@@ -39,6 +39,9 @@ PARTITION_RETRY_MS_MIN = 10
 
 PARTITION_RETRY_MS_MAX = 1_000
 
+FULL_RETRY_MS = 1_000
+"""Interval of checks whether a full directory has space again."""
+
 Key = tuple[bytes, int]
 """(topic id, partition)."""
 
@@ -118,8 +121,10 @@ class Fetcher:
 
     def _is_new(self, followed: _Followed) -> bool:
         role = followed.replica.role
+        if not isinstance(role, Follower) or role.next_fetch() is None or followed.replica.is_damaged:
+            return False
         asked = self._asked.get(followed.key)
-        return isinstance(role, Follower) and role.next_fetch() is not None and (asked is None or asked[0] is not role)
+        return asked is None or asked[0] is not role
 
     # Fetching
 
@@ -137,9 +142,12 @@ class Fetcher:
             if followed.retry_ms > now_ms:
                 next_retry_ms = min(next_retry_ms, followed.retry_ms)
                 continue
+            if followed.replica.space.full:
+                next_retry_ms = min(next_retry_ms, now_ms + FULL_RETRY_MS)
+                continue
             role = followed.replica.role
             fetch = role.next_fetch() if isinstance(role, Follower) else None
-            if fetch is None or followed.replica.space.full:
+            if fetch is None or followed.replica.is_damaged:
                 continue
             assert isinstance(role, Follower)
             position = FollowerPosition(

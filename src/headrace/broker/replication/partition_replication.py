@@ -10,6 +10,7 @@ from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.replication_hooks import ReplicationHooks
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.peers.requests import PeerRequests
+from headrace.broker.replication.faulty_replicas import FaultyReplicas
 from headrace.broker.replication.fetcher import Fetcher
 from headrace.broker.replication.followed_logs import FollowedLogs
 from headrace.broker.replication.in_sync_sets import InSyncSets
@@ -54,6 +55,7 @@ class PartitionReplication(ReplicationHooks):
             metrics=metrics,
             close_senders=lambda cut: self.close_senders(cut),
         )
+        self.faulty = FaultyReplicas(partitions, self._logs, logger)
         self._in_sync = InSyncSets(
             node_id=node_id,
             broker_epoch=broker_epoch,

@@ -15,6 +15,7 @@ from headrace.core.controller import (
     isr_changes,
     promotion,
     reassignments,
+    replica_faults,
     topics,
 )
 from headrace.core.controller.commands import (
@@ -91,6 +92,11 @@ class Controller:
 
     def recover(self, reports: LogEndReports) -> ControllerDecision[tuple[str, ...]]:
         return reports.recover(self.image, self.settings)
+
+    def exclude_faulty(
+        self, node_id: NodeId, broker_epoch: int, faulty: Sequence[replica_faults.FaultyReplica]
+    ) -> ControllerDecision[BrokerResult]:
+        return replica_faults.exclude_faulty(self.image, self.settings, node_id, broker_epoch, faulty)
 
     def balance_leaders(self, topic_names: Sequence[str]) -> ControllerDecision[int]:
         return elections.balance_leaders(self.image, self.settings, topic_names)

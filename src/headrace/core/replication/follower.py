@@ -168,6 +168,11 @@ class Follower(ReplicaRole):
         self._leader_start = self.log_end
         return (RestartAt(Offset(base_offset)),)
 
+    def give_up_from(self, offset: Offset) -> TruncateTo:
+        """Cut the log where its damage begins; the leader has what follows."""
+        self.is_truncating = True
+        return TruncateTo(max(offset, self.log_start))
+
     # Events of the controller
 
     def partition_changed(self, partition_epoch: int) -> None:
