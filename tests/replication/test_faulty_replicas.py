@@ -11,6 +11,7 @@ from headrace.sim.disk import CAPACITY_BYTES
 from headrace.wire.records.builder import NewRecord, build_batch
 from tests.replication.trios import TOPIC, Trio
 
+
 def filled(**options):
     """Three replicas with four committed batches."""
     trio = Trio(**options)

@@ -62,6 +62,7 @@ def test_a_fetch_request_is_scanned_as_the_codec_reads_it(version: int) -> None:
         assert (scanned.wait_ms_max, scanned.bytes_min) == (value.max_wait_ms, value.min_bytes)
         assert (scanned.bytes_max, scanned.isolation_level) == (value.max_bytes, value.isolation_level)
         assert (scanned.session_id, scanned.session_epoch) == (value.session_id, value.session_epoch)
+        assert scanned.rack == (value.rack_id.encode() if version >= 11 else b"")
         assert scanned.topics == [
             (
                 topic.topic_id if by_id else topic.topic.encode(),
@@ -219,7 +220,15 @@ def _partition_data(random: Random, index: int) -> fetch.PartitionData:
     error = random.choice((0, 1, NOT_LEADER))
     leader = CurrentLeader(2, random.getrandbits(20)) if error == NOT_LEADER else None
     return fetch.PartitionData(
-        index, error, random.getrandbits(40), random.getrandbits(40), 3, aborted, records, leader
+        index,
+        error,
+        random.getrandbits(40),
+        random.getrandbits(40),
+        3,
+        aborted,
+        records,
+        leader,
+        random.choice((-1, 3)),
     )
 
 
@@ -261,6 +270,7 @@ def _fetch_partition(version: int, data: fetch.PartitionData, file: bytes) -> fe
             for producer_id, offset in data.aborted
         ),
         records=b"" if records is None else records,  # type: ignore[arg-type]
+        preferred_read_replica=data.preferred_read_replica if version >= fetch.RACKS_FROM else -1,
         current_leader=fetch_messages.FetchResponseCurrentLeader(**(leader or CurrentLeader(-1, -1))._asdict()),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple, Protocol
 
+from headrace.model.ids import NO_NODE
 from headrace.wire.current_leaders import (
     NO_TAGGED_FIELDS,
     CurrentLeader,
@@ -20,6 +21,9 @@ from headrace.wire.scan import element_count, skip_tagged_fields, string_span, t
 FLEXIBLE_FROM = 12
 TOPIC_IDS_FROM = 13
 SESSIONS_FROM = 7
+RACKS_FROM = 11
+"""From this version on, a client may name its rack and is told of a nearer replica (KIP-392)."""
+
 CURRENT_LEADER_FROM = 16
 """From this version on, an error may name the leader of the partition (KIP-951)."""
 
@@ -37,6 +41,8 @@ class FetchRequest(NamedTuple):
     session_epoch: int
     topics: list[tuple[bytes, list[WantedPartition]]]
     forgotten: list[tuple[bytes, list[int]]]
+    rack: bytes
+    """The client's rack; empty if it has none (KIP-392)."""
 
 
 _ALL_AT_ONCE = -1
@@ -95,12 +101,15 @@ def scan_in_slices(
             position = yield from _scan_forgotten(
                 buffer, position, end, version, compact, count, forgotten, partitions_per_slice
             )
-    if version >= 11:
-        _, position = string_span(buffer, position, end, compact=compact)  # the client's rack: no followers to prefer
+    rack = b""
+    if version >= RACKS_FROM:
+        start, position = string_span(buffer, position, end, compact=compact)
+        if 0 <= start < position:
+            rack = bytes(buffer[start:position])
     if compact:
         skip_tagged_fields(buffer, position, end)
     yield FetchRequest(
-        replica_id, wait_ms, bytes_min, bytes_max, isolation, session_id, session_epoch, topics, forgotten
+        replica_id, wait_ms, bytes_min, bytes_max, isolation, session_id, session_epoch, topics, forgotten, rack
     )
 
 
@@ -202,13 +211,15 @@ class PartitionData(NamedTuple):
     current_leader: CurrentLeader | None = None
     """The broker that leads the partition, with an error that says that this one does not."""
 
+    preferred_read_replica: int = NO_NODE
+    """The broker that the client should read from."""
+
 
 _FIXED_4 = Struct(">ihqq")
 _FIXED_5 = Struct(">ihqqq")
 _ABORTED = Struct(">qq")
 _FRAME_HEAD = Struct(">ii")
 _RESPONSE_HEAD = Struct(">ihi")
-_NO_PREFERRED_REPLICA = b"\xff\xff\xff\xff"
 _LEADER_TAG = 1
 
 
@@ -313,14 +324,15 @@ def _partition_head(version: int, compact: bool, data: PartitionData) -> bytes:
     records = data.records
     length = 0 if records is None else len(records) if isinstance(records, bytes) else records.length
     aborted = data.aborted
+    preferred = _INT32.pack(data.preferred_read_replica) if version >= RACKS_FROM else b""
     if compact:
         if aborted is None:
             middle = b"\x00"
         else:
             middle = varint_bytes(len(aborted) + 1) + b"".join([_ABORTED.pack(*entry) + b"\x00" for entry in aborted])
-        return fixed + middle + _NO_PREFERRED_REPLICA + varint_bytes(length + 1)
+        return fixed + middle + preferred + varint_bytes(length + 1)
     if aborted is None:
         middle = b"\xff\xff\xff\xff"
     else:
         middle = _INT32.pack(len(aborted)) + b"".join([_ABORTED.pack(*entry) for entry in aborted])
-    return fixed + middle + (_NO_PREFERRED_REPLICA if version >= 11 else b"") + _INT32.pack(length)
+    return fixed + middle + preferred + _INT32.pack(length)

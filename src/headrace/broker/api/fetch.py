@@ -15,6 +15,7 @@ from headrace.broker.api.fetch_response import (
     joined_if_small,
     with_leaders,
 )
+from headrace.broker.api.support.nearest_replica import nearest_replica
 from headrace.broker.missed_leaders import MissedLeaders
 from headrace.broker.net.connection import NO_RESPONSE_YET, Connection, ResponseSlot
 from headrace.broker.partitions.fetch_sessions import (
@@ -161,15 +162,17 @@ def _serve(
             full=full,
         ).step()
 
+    reads_anywhere = bool(request.rack) and services.config.reads_nearest_replica
     RunningFetch(
         services,
         connection,
-        _wants(services, connection, request, session, version),
+        _wants(services, connection, request, session, version, any_replica=reads_anywhere),
         count,
         wait_ms_max=request.wait_ms_max,
         bytes_min=request.bytes_min,
         bytes_max=min(request.bytes_max, services.config.fetch_bytes_max),
         isolation_level=request.isolation_level,
+        nearest=nearest_replica(services, request.rack, connection.listener_name) if reads_anywhere else None,
         respond=respond,
     ).start()
 
@@ -212,7 +215,13 @@ def _count_wanted(services: FetchServices, request: FetchRequest, session: Fetch
 
 
 def _wants(
-    services: FetchServices, connection: Connection, request: FetchRequest, session: FetchSession | None, version: int
+    services: FetchServices,
+    connection: Connection,
+    request: FetchRequest,
+    session: FetchSession | None,
+    version: int,
+    *,
+    any_replica: bool,
 ) -> Iterator[WantedRead]:
     """Yield the partitions to read one by one, because they are read a slice per turn."""
     by_id = version >= TOPIC_IDS_FROM
@@ -221,12 +230,12 @@ def _wants(
     if session is not None:
         for (key, index), asked in tuple(session.partitions.items()):
             topic = allowed(find(key))
-            yield WantedRead(key, topic, index, asked.offset, asked.leader_epoch, asked.bytes_max, by_id)
+            yield WantedRead(key, topic, index, asked.offset, asked.leader_epoch, asked.bytes_max, by_id, any_replica)
         return
     for key, partitions in request.topics:
         topic = allowed(find(key))
         for index, offset, leader_epoch, bytes_max in partitions:
-            yield WantedRead(key, topic, index, offset, leader_epoch, bytes_max, by_id)
+            yield WantedRead(key, topic, index, offset, leader_epoch, bytes_max, by_id, any_replica)
 
 
 def _unchecked(topic: LocalTopic | None) -> LocalTopic | None:

@@ -11,6 +11,7 @@ from headrace.broker.partitions.fetch_sessions import FetchSession
 from headrace.broker.partitions.reader import WantedRead
 from headrace.broker.services import FetchServices
 from headrace.model.errors import ErrorCode
+from headrace.model.ids import NO_NODE
 from headrace.model.limits import COPIED_RANGE_BYTES_MAX, FETCH_PARTITIONS_PER_SLICE
 from headrace.ports.disk import Disk, FileRange
 from headrace.wire.apis import ApiKey
@@ -56,6 +57,7 @@ def add_by_topic(
                 changed = (
                     data.records is not None
                     or data.error
+                    or data.preferred_read_replica != NO_NODE
                     or data.high_watermark != known.sent_high_watermark
                     or data.log_start_offset != known.sent_log_start
                 )

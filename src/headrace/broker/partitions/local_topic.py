@@ -26,6 +26,11 @@ class LocalTopic:
         replica = self.replicas.get(index)
         return not replica.offline if replica is not None else index not in self.unopened
 
+    def copy_of(self, index: int) -> Replica | None:
+        """Return the replica if it copies its leader and can be read meanwhile (KIP-392)."""
+        replica = self.replicas.get(index)
+        return replica if replica is not None and replica.is_readable_copy else None
+
     def partition(self, index: int, leader_epoch: int = NO_EPOCH) -> Replica | ErrorCode:
         """Return the replica if it serves; otherwise the error for a client that knows of this leader epoch."""
         replica = self.replicas.get(index)

@@ -20,6 +20,7 @@ from headrace.broker.partitions.replica import Replica
 from headrace.broker.timers import Timer, Timers
 from headrace.log.errors import DamagedLog, OffsetOutsideLog
 from headrace.model.errors import ErrorCode
+from headrace.model.ids import NO_NODE, NodeId
 from headrace.model.limits import FETCH_PARTITIONS_PER_SLICE, FETCH_WAIT_MS_MAX
 from headrace.ports.clock import Clock
 from headrace.ports.disk import FileHandle, FileRange
@@ -54,6 +55,8 @@ class WantedRead(NamedTuple):
     leader_epoch: int
     bytes_max: int
     by_id: bool
+    any_replica: bool = False
+    """True if the client may read from a follower too (KIP-392)."""
 
 
 def failed(index: int, error: ErrorCode) -> PartitionData:
@@ -64,7 +67,19 @@ def locate(wanted: WantedRead) -> Replica | ErrorCode:
     """Return the partition, or the error if it cannot be read here."""
     if wanted.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID if wanted.by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return wanted.topic.partition(wanted.partition, wanted.leader_epoch)
+    partition = wanted.topic.partition(wanted.partition, wanted.leader_epoch)
+    if wanted.any_replica and isinstance(partition, ErrorCode):
+        return wanted.topic.copy_of(wanted.partition) or partition
+    return partition
+
+
+def redirected(wanted: WantedRead, node: NodeId) -> PartitionData:
+    """Return the result that has the client read from another replica."""
+    partition = locate(wanted)
+    assert isinstance(partition, Replica), "only what is read here has another replica"
+    role = partition.role
+    offsets = (role.high_watermark, role.last_stable_offset, partition.log.start_offset)
+    return PartitionData(wanted.partition, 0, *offsets, None, None, preferred_read_replica=node)
 
 
 def read_partition(wanted: WantedRead, bytes_left: int, isolation_level: int, at_least_one: bool) -> PartitionData:
@@ -135,6 +150,7 @@ class RunningFetch:
         "_deadline_ms",
         "_isolation_level",
         "_limits_bytes",
+        "_nearest",
         "_places",
         "_readable_bytes",
         "_respond",
@@ -144,7 +160,7 @@ class RunningFetch:
         "_wants",
         "_watched",
         "finished",
-        "has_error",
+        "has_news",
         "results",
         "total_bytes",
     )
@@ -160,10 +176,13 @@ class RunningFetch:
         bytes_min: int,
         bytes_max: int,
         isolation_level: int,
+        nearest: "Callable[[WantedRead], NodeId] | None" = None,
         respond: "Callable[[list[WantedRead], list[PartitionData]], None]",
     ) -> None:
+        """`nearest` returns another node from which the client should read a partition; NO_NODE for none."""
         self._services = services
         self._connection = connection
+        self._nearest = nearest
         self._to_read = wants
         self._count = count
         self._wants: list[WantedRead] = []
@@ -185,7 +204,8 @@ class RunningFetch:
         """The sum of the limits of those partitions. No wait makes the response longer."""
         self.results: list[PartitionData] = []
         self.total_bytes = 0
-        self.has_error = False
+        self.has_news = False
+        """True if a partition has an error or a nearer replica, which the client should learn at once."""
         self.finished = False
         self._timer: Timer | None = None
         """Set while the fetch is parked."""
@@ -197,7 +217,7 @@ class RunningFetch:
         for wanted in islice(self._to_read, FETCH_PARTITIONS_PER_SLICE):
             self._wants.append(wanted)
             self.results.append(self._read(wanted))
-        is_answerable = self.total_bytes >= self._bytes_min or self.has_error or not self._deadline_ms
+        is_answerable = self.total_bytes >= self._bytes_min or self.has_news or not self._deadline_ms
         if len(self._wants) < self._count:
             if not is_answerable:
                 self._watch()
@@ -210,9 +230,13 @@ class RunningFetch:
             self._park()
 
     def _read(self, wanted: WantedRead) -> PartitionData:
-        data = read_partition(wanted, max(self._bytes_left, 0), self._isolation_level, self.total_bytes == 0)
-        if data.error:
-            self.has_error = True
+        node = NO_NODE if self._nearest is None else self._nearest(wanted)
+        if node != NO_NODE:
+            data = redirected(wanted, node)
+        else:
+            data = read_partition(wanted, max(self._bytes_left, 0), self._isolation_level, self.total_bytes == 0)
+        if data.error or node != NO_NODE:
+            self.has_news = True
         elif data.records is not None:
             length = len(data.records) if isinstance(data.records, bytes) else data.records.length
             self.total_bytes += length

@@ -203,6 +203,15 @@ class Replica:
             )
         )
 
+    def replicated(self, new_bytes: int) -> None:
+        """Note bytes that were appended as the leader sent them: they become readable with the high watermark."""
+        self._unseen_bytes += new_bytes
+
+    def begin_cut(self) -> None:
+        """Stop reads and appends, because a helper removes the end of the log, or all of it."""
+        self.being_cut = True
+        self.wake_all()
+
     def was_cut(self) -> None:
         """Continue with a log whose end, or everything, was removed."""
         self.being_cut = False
@@ -235,6 +244,8 @@ class Replica:
         if was_serving:
             self._stop_serving(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             self.log.unstage()
+        else:
+            self.wake_all()  # consumers that read from a follower
 
     def _take_role(self, role: ReplicaRole) -> None:
         self.role = role
@@ -552,6 +563,12 @@ class Replica:
         was_damaged, self.is_damaged = self.is_damaged, any(segment.damaged for segment in self.log.segments)
         if was_damaged and not self.is_damaged:
             self._hooks.fetchable(self)
+
+    @property
+    def is_readable_copy(self) -> bool:
+        """Return whether consumers may read here although another node leads."""
+        role = self.role
+        return isinstance(role, Follower) and not (self.offline or self.being_cut or role.is_truncating)
 
     def damage_found(self, damage: DamagedLog) -> None:
         """Report bytes in the log that are not a batch, which a reader has found."""

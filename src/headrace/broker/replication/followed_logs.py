@@ -56,12 +56,13 @@ class FollowedLogs:
         finally:
             self._metrics.records_replicated += log.end_offset - end_offset
             self._metrics.bytes_replicated += log.appended_bytes - appended_bytes
+            replica.replicated(log.appended_bytes - appended_bytes)
             self._partitions.active[replica] = None
         self._partitions.start_due_work(replica, wall_ms)
 
     def cut(self, replica: Replica, cut: TruncateTo | RestartAt) -> None:
         """Have a helper truncate the log, or begin it again. The replica takes its role again when that is done."""
-        replica.being_cut = True
+        replica.begin_cut()
         self._try_to_cut(replica, cut)
 
     def _try_to_cut(self, replica: Replica, cut: TruncateTo | RestartAt) -> None:

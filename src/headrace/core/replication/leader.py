@@ -170,6 +170,11 @@ class Leader(ReplicaRole):
     def isr_change_pending(self) -> bool:
         return self._pending_isr is not None
 
+    def replicas_with(self, offset: int) -> list[NodeId]:
+        """Return the in-sync followers that have every record below `offset`, those with the longest log first."""
+        known = [(node, self._progress[node].log_end) for node in self.isr if node != self._node]
+        return [node for node, end in sorted(known, key=lambda each: -each[1]) if end >= offset]
+
     # Events of this node's log
 
     def log_appended(self, end: Offset) -> Effects:

@@ -15,6 +15,15 @@ SHORT, LIST = ConfigType.SHORT, ConfigType.LIST
 CLUSTER = Scope.CLUSTER_WIDE
 
 
+LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
+
+def replica_selector_error(text: str) -> str | None:
+    selectors = (LEADER_SELECTOR, RACK_AWARE_SELECTOR)
+    return None if text in selectors else f"must be one of {', '.join(selectors)}: other classes cannot be loaded"
+
+
 def protocols_error(text: str) -> str | None:
     protocols = {item.strip() for item in text.split(",")}
     return None if "classic" in protocols else "must contain classic: the classic protocol cannot be disabled"
@@ -91,7 +100,7 @@ _REPLICATION = (
     row("replica.socket.timeout.ms", INT, 30_000, "The socket timeout of a follower's fetch.", low=1),
     row("replica.socket.receive.buffer.bytes", INT, 64 << 10, "The socket receive buffer of replication connections.", low=-1, honoured=False),
     row("replica.high.watermark.checkpoint.interval.ms", LONG, 5_000, "The interval at which high watermarks are written to disk.", low=1),
-    row("replica.selector.class", ConfigType.CLASS, None, "The replica selector class, which chooses the replica that a consumer reads from.", honoured=False),
+    row("replica.selector.class", ConfigType.CLASS, None, "The replica selector class, which chooses the replica that a consumer reads from: unset, the leader; org.apache.kafka.common.replica.RackAwareReplicaSelector, a replica in the consumer's rack (client.rack).", validator=replica_selector_error),
     row("inter.broker.listener.name", STRING, None, "The listener for connections from other brokers. They always use the listener of controller.listener.names.", honoured=False),
     row("security.inter.broker.protocol", STRING, "PLAINTEXT", "The security protocol between brokers.", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"), refusal="brokers identify each other by the key of the cluster, and connections between them are not encrypted"),
 )  # fmt: skip

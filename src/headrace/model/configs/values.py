@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.model.configs.broker import BROKER_CONFIGS
+from headrace.model.configs.broker_coordination import RACK_AWARE_SELECTOR
 from headrace.model.configs.cluster import ClusterConfig, check_cluster, cluster_listener, other_nodes
 from headrace.model.configs.definition import ConfigError, ConfigValue, Scope
 from headrace.model.configs.layers import NO_TEXTS, BrokerLayers, ConfigLayer, LayeredConfig, Synonym
@@ -146,6 +147,8 @@ class BrokerConfig:
     recovery_checkpoint_interval_ms: int
     log_start_checkpoint_interval_ms: int
     high_watermark_checkpoint_interval_ms: int
+    reads_nearest_replica: bool
+    """True if consumers are sent to replicas in their racks."""
     replica_lag_ms_max: int
     replica_fetch_bytes_max: int
     """Of one partition in one response."""
@@ -325,6 +328,7 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         recovery_checkpoint_interval_ms=values.whole("log.flush.offset.checkpoint.interval.ms"),
         log_start_checkpoint_interval_ms=values.whole("log.flush.start.offset.checkpoint.interval.ms"),
         high_watermark_checkpoint_interval_ms=values.whole("replica.high.watermark.checkpoint.interval.ms"),
+        reads_nearest_replica=values.optional_text("replica.selector.class") == RACK_AWARE_SELECTOR,
         replica_lag_ms_max=values.whole("replica.lag.time.max.ms"),
         replica_fetch_bytes_max=values.whole("replica.fetch.max.bytes"),
         replica_response_bytes_max=values.whole("replica.fetch.response.max.bytes"),
