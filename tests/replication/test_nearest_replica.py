@@ -38,7 +38,12 @@ def with_rack(request, rack):
 
 def wait(trio, connection):
     answers = []
-    trio.run_until(lambda: bool(answers.extend(connection.poll()) or answers))
+
+    def is_answered():
+        answers.extend(connection.poll())
+        return bool(answers)
+
+    trio.run_until(is_answered)
     ((_, response),) = answers
     assert response.error_code == 0
     return response.responses[0].partitions[0]

@@ -22,7 +22,7 @@ FLEXIBLE_FROM = 12
 TOPIC_IDS_FROM = 13
 SESSIONS_FROM = 7
 RACKS_FROM = 11
-"""From this version on, a client may name its rack and is told of a nearer replica (KIP-392)."""
+"""From this version on, a client may name its rack and learns of a nearer replica (KIP-392)."""
 
 CURRENT_LEADER_FROM = 16
 """From this version on, an error may name the leader of the partition (KIP-951)."""

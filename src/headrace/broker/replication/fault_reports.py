@@ -50,7 +50,7 @@ class FaultReporter:
         self._is_due = False
 
     def start(self) -> None:
-        """Look for faulty replicas from now on, again and again."""
+        """Look for faulty replicas now, and repeatedly from now on."""
         self._look()
         self._timers.after(CHECK_INTERVAL_MS, self.start)
 
