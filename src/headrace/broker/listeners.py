@@ -1,20 +1,25 @@
 """Listeners of a node: bound when it is created, opened to clients when its partitions are recovered."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headrace.broker.access import OPEN_LISTENER, OPEN_LISTENER_ADVICE, open_listeners
 from headrace.broker.logs import NodeLogger
+from headrace.broker.net.handshakes import Handshakes
 from headrace.broker.net.loop import Loop
 from headrace.core.controller.records import Endpoint
 from headrace.model.configs.listeners import Listener, address_text
+from headrace.model.configs.tls import ClientAuth, SecurityProtocol
 from headrace.ports.network import ListeningSocket, Network
-
-PLAINTEXT = "PLAINTEXT"
 
 
 class Listeners:
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, protocols: Mapping[str, SecurityProtocol], *, client_auth: ClientAuth) -> None:
+        """`protocols` has the security protocol of each listener, by its name."""
         self._network = network
+        self._protocols = protocols
+        self._client_auth = client_auth
+        self.handshakes: Handshakes | None = None
+        """Set before clients are admitted if a listener has TLS."""
         self._bound: list[tuple[Listener, list[ListeningSocket]]] = []
 
     def bind(self, configs: Sequence[Listener]) -> None:
@@ -34,19 +39,25 @@ class Listeners:
                 config.name,
                 host_name if address.any_host else address.host,
                 address.port or bound[0].port,
-                PLAINTEXT,
+                self._protocols[config.name],
             )
             for (config, bound), address in zip(self._bound, advertised, strict=True)
         ]
 
     def admit_clients(self, loop: Loop) -> None:
         for config, bound in self._bound:
+            handshakes = self.handshakes if self._protocols[config.name].uses_tls else None
             for listener in bound:
-                loop.add_listener(listener, config.name)
+                loop.add_listener(listener, config.name, handshakes)
 
     def warn_if_open(self, logger: NodeLogger) -> None:
         """Log the listeners that other machines can reach without authentication."""
-        found = open_listeners((listener.host, listener.port) for _, bound in self._bound for listener in bound)
+        found = open_listeners(
+            (listener.host, listener.port)
+            for config, bound in self._bound
+            if not self._protocols[config.name].authenticates(self._client_auth)
+            for listener in bound
+        )
         if found:
             logger.warning(f"{', '.join(found)} is {OPEN_LISTENER}: {OPEN_LISTENER_ADVICE}")
 

@@ -86,6 +86,8 @@ class Metrics:
         self.connections_closed = 0
         self.connections_refused = 0
         self.connections_timed_out = 0
+        self.tls_handshakes = 0
+        self.tls_handshakes_failed = 0
         self.protocol_errors = 0
         self.parked_requests = 0
         """Requests other than fetches that wait for an event now."""
@@ -179,6 +181,8 @@ class Metrics:
             ("connections_closed", "Client connections closed.", self.connections_closed),
             ("connections_refused", "Client connections refused by a limit.", self.connections_refused),
             ("connections_timed_out", "Client connections closed as idle or slow.", self.connections_timed_out),
+            ("tls_handshakes", "TLS handshakes that have succeeded.", self.tls_handshakes),
+            ("tls_handshakes_failed", "TLS handshakes that have failed.", self.tls_handshakes_failed),
             ("protocol_errors", "Connections closed for malformed input.", self.protocol_errors),
         ):
             yield Family(f"headrace_{name}_total", "counter", help_text, ((NO_LABELS, value),))

@@ -22,8 +22,10 @@ from headrace.broker.log_directories import LogDirectories, open_directories
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Family, Metrics
 from headrace.broker.net.connection_limits import ConnectionLimits
+from headrace.broker.net.handshakes import Handshakes
 from headrace.broker.net.loop import Loop
 from headrace.broker.net.scrape import ScrapeServer
+from headrace.broker.net.tls_reload import TlsReload
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.scrub import Scrubber
 from headrace.broker.startup import Startup
@@ -80,7 +82,7 @@ class Node:
         self._timers = Timers(ports.clock)
         self._descriptors_max = descriptors_max
         self._files = OpenFiles(ports.disk, self._shares(config).log_files_max)
-        self._listeners = Listeners(ports.network)
+        self._listeners = Listeners(ports.network, config.security_protocols, client_auth=config.tls.client_auth)
         self._peers: PeerNetwork | None = None
         """Connections with the other nodes; None on a node without a listener for them."""
         self.scrape_port: int | None = None
@@ -117,6 +119,7 @@ class Node:
             fetch_links=None if self._peers is None else self._peers.fetch_links,
         )
         self.loop = self._loop()
+        self._compose_tls()
         self._compose_background_tasks(partitions)
         self.quorum.disk.on_no_room = lambda: self._storage.no_room(directories.home)
         controller.refusal_of_new_partitions = self.broker.refusal_of_new_partitions
@@ -238,6 +241,29 @@ class Node:
         )
         dispatcher.keeper = loop.receiver
         return loop
+
+    def _compose_tls(self) -> None:
+        """Read keys and certificates, if a listener for clients has TLS."""
+        config, ports = self.config, self._ports
+        if not any(config.security_protocols[listener.name].uses_tls for listener in config.listeners):
+            return
+        handshakes = self._listeners.handshakes = Handshakes(
+            ports.network.server_tls(config.tls),
+            config.tls.rules(),
+            network=ports.network,
+            timers=self._timers,
+            clock=ports.clock,
+            metrics=self.metrics,
+            logger=self.logger,
+        )
+        TlsReload(
+            handshakes,
+            config=lambda: self.broker.config.tls,
+            network=ports.network,
+            spawner=ports.spawner,
+            timers=self._timers,
+            logger=self.logger,
+        ).start()
 
     def _compose_background_tasks(self, partitions: PartitionTable) -> None:
         ports, timers, logger = self._ports, self._timers, self.logger

@@ -40,7 +40,10 @@ class Principal(NamedTuple):
         return f"{self.type}:{self.name}"
 
 
-ANONYMOUS = Principal("User", "ANONYMOUS")
+USER = "User"
+"""The type of the principals of clients."""
+
+ANONYMOUS = Principal(USER, "ANONYMOUS")
 
 
 def node_principal(node_id: int) -> Principal:

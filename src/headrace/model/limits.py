@@ -45,6 +45,30 @@ POOLED_BUFFERS_UNUSED_MS = 3_000
 REQUESTS_IN_FLIGHT_MAX = 32
 """Unanswered requests of one connection; above it the connection is not read until some are answered."""
 
+TLS_RECEIVED_BYTES_MAX = 128 << 10
+"""Encrypted bytes that are received from one connection at a time."""
+
+TLS_SENT_BYTES_MAX = 128 << 10
+"""Bytes of a response that are encrypted at a time; the rest waits until the network has accepted them."""
+
+TLS_CONTROL_BYTES_MAX = 64 << 10
+"""Bytes of answers of TLS itself that wait for a client that does not read; more close the connection."""
+
+TLS_HANDSHAKE_BYTES_MAX = 256 << 10
+"""Bytes that a client may send in a TLS handshake."""
+
+TLS_HANDSHAKE_MS_MAX = 10_000
+"""Time from the beginning of a connection to the end of its TLS handshake; then it is closed."""
+
+TLS_HANDSHAKES_MAX = 1_000
+"""Connections in their TLS handshake; a further one replaces the oldest."""
+
+TLS_HANDSHAKES_TURN_MS_MAX = 2.0
+"""Time that a turn spends on TLS handshakes; the others continue in the next one."""
+
+TLS_RELOAD_INTERVAL_MS = 5_000
+"""Interval at which the broker looks whether the files with keys and certificates have changed."""
+
 REQUEST_BYTES_MAX = 16 << 20
 """Bytes of a request that is read in full. A larger one is refused once 16 KiB of it have arrived: the broker answers
 INVALID_REQUEST in the format of the API and skips the rest, or closes the connection where the response of that version

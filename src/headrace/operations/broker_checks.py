@@ -17,7 +17,8 @@ from headrace.client.types import (
     ResourceType,
     TopicDescription,
 )
-from headrace.model.configs.listeners import parse_listeners
+from headrace.model.configs.listeners import parse_listeners, parse_protocol_map
+from headrace.model.configs.tls import ClientAuth, SecurityProtocol
 from headrace.model.errors import ErrorCode, error_name
 from headrace.model.ids import NO_NODE
 from headrace.operations.amounts import count_text, size_text
@@ -103,7 +104,12 @@ def _check_contents(admin: Admin, expected_folders: Sequence[Path], hosts: Mappi
     yield from folder_findings([folder.path for folder in folders], expected_folders)
     configs = broker_configs(admin, {folder.node_id for folder in folders})
     for node_id, values in configs.items():
-        yield from listener_findings(node_id, values.get("listeners", ""))
+        yield from listener_findings(
+            node_id,
+            values.get("listeners", ""),
+            protocols=values.get("listener.security.protocol.map", ""),
+            client_auth=values.get("ssl.client.auth", ClientAuth.NONE),
+        )
         yield from health_findings(node_id, hosts.get(node_id, ""), values.get(METRICS_CONFIG, ""))
     yield from log_dir_findings(
         folders, {node_id: int(values.get(FREE_BYTES_MIN, "0")) for node_id, values in configs.items()}
@@ -192,14 +198,27 @@ def broker_configs(admin: Admin, nodes: Iterable[int]) -> dict[int, dict[str, st
     }
 
 
-def listener_findings(node_id: int, listeners: str) -> Iterator[Finding]:
-    """Warn about each listener that other machines can reach: listeners do not authenticate clients yet."""
+def listener_findings(
+    node_id: int, listeners: str, *, protocols: str = "", client_auth: str = ClientAuth.NONE
+) -> Iterator[Finding]:
+    """Warn about each listener that other machines can reach and that lets in clients without a name."""
     try:
-        configured = parse_listeners(tuple(item.strip() for item in listeners.split(",") if item.strip()))
+        configured = parse_listeners(_items(listeners))
+        named = parse_protocol_map(_items(protocols))
+        identity = ClientAuth(client_auth)
     except ValueError:
         return  # the notation of another implementation
-    for found in open_listeners((listener.host or "0.0.0.0", listener.port) for listener in configured):  # noqa: S104
+    unknown = [
+        listener
+        for listener in configured
+        if not SecurityProtocol(named.get(listener.name, SecurityProtocol.PLAINTEXT)).authenticates(identity)
+    ]
+    for found in open_listeners((listener.host or "0.0.0.0", listener.port) for listener in unknown):  # noqa: S104
         yield warning(f"listeners of broker {node_id}", f"{found} is {OPEN_LISTENER}", OPEN_LISTENER_ADVICE)
+
+
+def _items(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",") if item.strip())
 
 
 def log_dir_findings(folders: Iterable[LogDirDescription], free_bytes_min: Mapping[int, int]) -> Iterator[Finding]:

@@ -2,12 +2,13 @@
 
 A `Transport` has the semantics of a non-blocking socket: BlockingIOError when it would wait, another OSError when the
 connection is broken, 0 from `recv_into` at the end of the stream. In production its methods are the socket's own bound
-methods, so that the hot path has no wrapper; TLS is another Transport.
+methods, so that the hot path has no wrapper; TLS is another Transport around it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NewType, Protocol
 
+from headrace.model.configs.tls import TlsConfig
 from headrace.ports.disk import Buffer, FileRange
 
 Token = NewType("Token", int)
@@ -37,6 +38,42 @@ class Transport(Protocol):
     def close(self) -> None: ...
 
 
+class TlsRefused(Exception):
+    """A TLS handshake failed; the message says why, and what to do at the client or the broker."""
+
+
+class ServerTlsTransport(Transport, Protocol):
+    """A Transport that encrypts.
+
+    `send` and `send_range` may encrypt more than the network accepts. They return only what was sent: the caller keeps
+    the rest, and must continue with it in the next call.
+    """
+
+    certificate: bytes | None
+    """The client's certificate (DER), which was verified; None before the end of the handshake, or without one."""
+
+    @property
+    def wants_send(self) -> bool:
+        """True while encrypted bytes wait until the network accepts them."""
+
+    @property
+    def has_buffered(self) -> bool:
+        """True if `recv_into` may return bytes that were received before, so that no event announces them."""
+
+    def handshake(self) -> bool:
+        """Continue the handshake as far as the received bytes allow; return True when it has ended.
+
+        Raises TlsRefused if the client cannot be admitted, and OSError when the connection is broken.
+        """
+
+
+class ServerTls(Protocol):
+    """Keys and certificates of listeners, as they were read."""
+
+    def wrap(self, transport: Transport, buffered: Callable[[], object]) -> ServerTlsTransport:
+        """Begin TLS on an accepted connection. `buffered` is called when `recv_into` leaves bytes for another call."""
+
+
 class ListeningSocket(Protocol):
     token: Token
     host: str
@@ -57,6 +94,13 @@ class Network(Protocol):
 
     def resolve(self, host: str) -> list[str]:
         """Return the addresses of a host name. It may wait for the resolver for long: call it in a helper thread."""
+
+    def server_tls(self, config: TlsConfig, former: ServerTls | None = None) -> ServerTls:
+        """Read keys and certificates; return `former` if they have not changed. It reads files: call it in a helper
+        thread once the loop runs.
+
+        Raises ConfigError if they cannot be used.
+        """
 
     def connect(self, host: str, port: int) -> Transport:
         """Begin a connection; WRITABLE reports when it is established. Only a host that is an address, or localhost,

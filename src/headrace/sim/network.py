@@ -4,8 +4,10 @@ import errno
 from collections import deque
 from collections.abc import Sequence
 
+from headrace.model.configs.definition import ConfigError
+from headrace.model.configs.tls import TlsConfig
 from headrace.ports.disk import Buffer, FileRange
-from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE, ListeningSocket, Token, Transport
+from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE, ListeningSocket, ServerTls, Token, Transport
 from headrace.sim.connections import VirtualEndpoint, os_error
 from headrace.sim.disk import VirtualDisk
 from headrace.sim.entropy import SeededEntropy
@@ -153,6 +155,9 @@ class VirtualNetwork:
     def resolve(self, host: str) -> list[str]:
         """Return the name: in a world, names are addresses."""
         return [host]
+
+    def server_tls(self, config: TlsConfig, former: ServerTls | None = None) -> ServerTls:
+        raise ConfigError("the simulator has no TLS: its runs must repeat, and keys are drawn at random")
 
     def connect(self, host: str, port: int) -> Transport:
         return self._transport(self._fabric.begin(host, port, from_host=self.host))

@@ -10,7 +10,7 @@ from msgspec import Struct
 from headrace.model.access import ANONYMOUS, Principal
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
 from headrace.ports.disk import FileHandle, FileRange
-from headrace.ports.network import READABLE, Token, Transport
+from headrace.ports.network import READABLE, ServerTlsTransport, Token, Transport
 
 if TYPE_CHECKING:
     from headrace.broker.peers.session import PeerSession
@@ -129,6 +129,7 @@ class Connection:
         "responses",
         "rest",
         "starved",
+        "tls",
         "token",
         "transport",
         "unsent",
@@ -139,6 +140,8 @@ class Connection:
         self, transport: Transport, listener_name: str, dirty_connections: "list[Connection]", now_ms: float
     ) -> None:
         self.transport = transport
+        self.tls: ServerTlsTransport | None = None
+        """The transport, if it encrypts."""
         self.token = transport.token
         self.listener_name = listener_name
         self.peer_host = transport.peer_address.rpartition(":")[0]

@@ -13,6 +13,7 @@ from headrace.broker.metrics import Metrics
 from headrace.broker.net.buffers import BufferPool
 from headrace.broker.net.connection import NO_PARTIAL_FRAME, Connection
 from headrace.broker.net.connection_limits import ClientCounts, ConnectionLimits, PeerAdmission
+from headrace.broker.net.handshakes import Handshakes
 from headrace.broker.net.ready import Event, Ready
 from headrace.broker.net.receiver import CheckLargeFrame, HandleFrame, HandleRepeat, Receiver
 from headrace.broker.net.sender import Sender
@@ -102,16 +103,20 @@ class Loop:
         self._ready = Ready()
         self._unread: list[Connection] = []
         """Connections that may be read and still hold frames received before they were paused or put off."""
+        self._buffered: dict[Connection, None] = {}
+        """Connections whose transport holds received bytes, of which no event of the network tells."""
+        self._handshakes: Handshakes | None = None
         self._now_ms = clock.monotonic_ms()
         timers.after(CONNECTION_CHECK_INTERVAL_MS, self._check_connections)
         timers.after(POOLED_BUFFERS_UNUSED_MS, self._trim_buffers)
 
     # Listeners
 
-    def add_listener(self, listener: ListeningSocket, name: str) -> None:
-        """Accept clients."""
+    def add_listener(self, listener: ListeningSocket, name: str, handshakes: Handshakes | None = None) -> None:
+        """Accept clients; with `handshakes` they have to speak TLS."""
         self._listeners[listener.token] = listener
-        self.attach(listener.token, lambda _event: self._accept_from(listener, name, self.clients.admit))
+        self._handshakes = handshakes or self._handshakes
+        self.attach(listener.token, lambda _event: self._accept_from(listener, name, self.clients.admit, handshakes))
 
     def add_peer_listener(self, listener: ListeningSocket, name: str, admission: PeerAdmission) -> None:
         """Accept other nodes. Their connections are outside the limits of clients, and are served until the end."""
@@ -158,13 +163,15 @@ class Loop:
     def turn(self, wait_ms_max: float) -> None:
         """Wait for events, at most that long (negative: without a limit), and process them completely."""
         wait_ms = self._timers.wait_ms(self._now_ms)
-        if self.dirty or self._unread or self._ready:
+        if self.dirty or self._unread or self._ready or self._buffered:
             wait_ms = 0.0
         elif wait_ms < 0 or 0 <= wait_ms_max < wait_ms:
             wait_ms = wait_ms_max
         events = self._network.poll(wait_ms)
         began_ms = self._now_ms = self.receiver.now_ms = self._clock.monotonic_ms()
         self._begin_turn()
+        if self._buffered:
+            events = self._with_buffered(events)
         if len(events) <= EVENTS_BETWEEN_LOOKS and not self._ready:
             self._handle(events)
         else:
@@ -226,6 +233,20 @@ class Loop:
             if done < len(events) and self._clock.monotonic_ms() >= until_ms:
                 self._ready.put_off(events[done:])
                 return
+
+    def _with_buffered(self, events: Sequence[Event]) -> list[Event]:
+        """Return the events, and one for each connection whose transport holds received bytes."""
+        self._buffered = {
+            connection: None
+            for connection in self._buffered
+            if not connection.closed
+            and connection.interest == READABLE
+            and connection.tls is not None
+            and connection.tls.has_buffered
+        }
+        readable = {token for token, event in events if event & READABLE}
+        buffered = [(connection.token, READABLE) for connection in self._buffered if connection.token not in readable]
+        return [*events, *buffered]
 
     def _is_wanted(self, event: Event) -> bool:
         """Return whether the loop still wants the events for which a connection was ready a turn ago."""
@@ -341,9 +362,12 @@ class Loop:
             interest = HANGUP  # a client that has disconnected takes no responses, so none need be produced for it
         else:
             interest = READABLE
-            if connection.interest != READABLE and connection.rest is not None:
-                self._unread.append(connection)
-                connection.partial_since_ms = self._now_ms  # while it was not read, it was not slow
+            if connection.interest != READABLE:
+                if connection.rest is not None:
+                    self._unread.append(connection)
+                    connection.partial_since_ms = self._now_ms  # while it was not read, it was not slow
+                if connection.tls is not None:
+                    self.read_again(connection)
         if interest != connection.interest:
             connection.interest = interest
             self._network.watch(connection.token, interest)
@@ -367,7 +391,13 @@ class Loop:
 
     # Connections
 
-    def _accept_from(self, listener: ListeningSocket, name: str, admit: Callable[[Connection], bool]) -> None:
+    def _accept_from(
+        self,
+        listener: ListeningSocket,
+        name: str,
+        admit: Callable[[Connection], bool],
+        handshakes: Handshakes | None = None,
+    ) -> None:
         for _ in range(CONNECTIONS_ACCEPTED_PER_TURN_MAX):
             try:
                 transport = listener.accept()
@@ -383,9 +413,32 @@ class Loop:
                 self._metrics.connections_refused += 1
                 transport.close()
                 continue
-            self._connections[connection.token] = connection
-            self._metrics.connections_opened += 1
-            self._network.watch(connection.token, READABLE)
+            if handshakes is not None:
+                handshakes.begin(connection, self)
+            else:
+                self.join(connection)
+
+    def join(self, connection: Connection) -> None:
+        """Serve an accepted connection."""
+        self._connections[connection.token] = connection
+        self._metrics.connections_opened += 1
+        self._network.watch(connection.token, READABLE)
+        if connection.tls is not None:
+            self.read_again(connection)
+
+    def read_again(self, connection: Connection) -> None:
+        """Receive from a connection in the next turn, if its transport holds received bytes then."""
+        self._buffered[connection] = None
+
+    def give_up(self, connection: Connection) -> None:
+        """Close a connection that did not join."""
+        connection.closed = True
+        connection.transport.close()
+        self.clients.remove(connection)
+
+    @property
+    def turn_began_ms(self) -> float:
+        return self._now_ms
 
     def _admit_peer(self, connection: Connection) -> bool:
         assert self._admission is not None
@@ -445,6 +498,8 @@ class Loop:
     def begin_stop(self) -> None:
         """Accept no clients and no requests of clients; those that wait get the results so far."""
         self.close_listeners()
+        if self._handshakes is not None:
+            self._handshakes.close(self)
         for connection in tuple(self._connections.values()):
             if connection.peer is not None:
                 continue
@@ -485,6 +540,8 @@ class Loop:
     def close_connections(self) -> None:
         """Close all connections, those of other nodes too."""
         self._close_all(self._peer_listeners)
+        if self._handshakes is not None:
+            self._handshakes.close(self)
         for connection in tuple(self._connections.values()):
             self.close(connection)
 

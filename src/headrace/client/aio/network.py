@@ -10,8 +10,9 @@ import socket
 from collections.abc import Callable, Sequence
 from itertools import count
 
+from headrace.model.configs.tls import TlsConfig
 from headrace.ports.disk import Buffer, FileRange
-from headrace.ports.network import BROKEN, READABLE, WRITABLE, ListeningSocket, Token, Transport
+from headrace.ports.network import BROKEN, READABLE, WRITABLE, ListeningSocket, ServerTls, Token, Transport
 
 Events = list[tuple[int, int]]
 
@@ -64,6 +65,9 @@ class LoopNetwork:
         self._transports: dict[int, LoopTransport] = {}
 
     def listen(self, host: str, port: int) -> list[ListeningSocket]:
+        raise OSError(errno.EOPNOTSUPP, "a client does not listen")
+
+    def server_tls(self, config: TlsConfig, former: ServerTls | None = None) -> ServerTls:
         raise OSError(errno.EOPNOTSUPP, "a client does not listen")
 
     def resolve(self, host: str) -> list[str]:

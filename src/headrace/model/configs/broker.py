@@ -3,6 +3,7 @@
 
 from headrace.model.configs.broker_coordination import COORDINATION_ROWS
 from headrace.model.configs.broker_log import LOG_ROWS
+from headrace.model.configs.broker_security import TLS_ROWS
 from headrace.model.configs.definition import INT32_MAX, ConfigTable, ConfigType, Scope, row
 from headrace.model.configs.listeners import (
     SECURITY_PROTOCOLS_DEFAULT,
@@ -32,7 +33,7 @@ _NODE = (
 _NETWORK = (
     row("listeners", LIST, ("PLAINTEXT://127.0.0.1:9092",), "The addresses to listen on: a comma-separated list of NAME://host:port.", validator=listeners_error),
     row("advertised.listeners", LIST, None, "The addresses that clients use to connect; defaults to listeners.", validator=listeners_error),
-    row("listener.security.protocol.map", LIST, SECURITY_PROTOCOLS_DEFAULT, "The security protocol of each listener name; only PLAINTEXT is supported.", validator=protocol_map_error),
+    row("listener.security.protocol.map", LIST, SECURITY_PROTOCOLS_DEFAULT, "The security protocol of each listener name: PLAINTEXT or SSL.", validator=protocol_map_error),
     row("socket.request.max.bytes", INT, 100 << 20, "The maximum size of a request. The broker closes the connection as soon as it reads a larger size, logs it and counts it in headrace_protocol_errors_total. Most APIs have a lower limit: REQUEST_BYTES_MAX in docs/reference/limits.md.", low=1),
     row("socket.send.buffer.bytes", INT, 100 << 10, "The socket send buffer of each connection; -1 uses the system default.", low=-1, honoured=False),
     row("socket.receive.buffer.bytes", INT, 100 << 10, "The socket receive buffer of each connection; -1 uses the system default.", low=-1, honoured=False),
@@ -63,7 +64,6 @@ _POLICY = (
     row("super.users", STRING, "", "Principals that are allowed to do everything.", honoured=False),
     row("sasl.enabled.mechanisms", LIST, ("GSSAPI",), "The SASL mechanisms that clients may use.", scope=Scope.PER_BROKER, honoured=False),
     row("sasl.server.max.receive.size", INT, 512 << 10, "The maximum size of a request before authentication.", low=1, honoured=False),
-    row("ssl.client.auth", STRING, "none", "Whether clients must present a certificate.", choices=("required", "requested", "none"), scope=Scope.PER_BROKER, honoured=False),
 )  # fmt: skip
 
 _HEADRACE = (
@@ -85,7 +85,7 @@ _HEADRACE = (
     row("headrace.log.level", STRING, "info", "The lowest level of messages that are logged.", choices=("debug", "info", "warning", "error")),
 )  # fmt: skip
 
-_ROWS = (*_NODE, *_NETWORK, *_POLICY, *_HEADRACE, *LOG_ROWS, *COORDINATION_ROWS)
+_ROWS = (*_NODE, *_NETWORK, *_POLICY, *_HEADRACE, *TLS_ROWS, *LOG_ROWS, *COORDINATION_ROWS)
 
 BROKER_CONFIGS = ConfigTable(
     "broker",

@@ -15,6 +15,7 @@ from headrace.model.configs.listeners import (
     parse_listeners,
     parse_protocol_map,
 )
+from headrace.model.configs.tls import SecurityProtocol, TlsConfig, check_tls, tls_config
 from headrace.model.configs.topic import MINUTE_MS, TOPIC_CONFIGS
 
 __all__ = [
@@ -124,6 +125,9 @@ class BrokerConfig:
     """The listeners for clients; none on a node that is only a controller."""
     advertised_listeners: tuple[Listener, ...]
     """One for each listener, by name; the host of an `any_host` listener is to be replaced by the machine's name."""
+    security_protocols: Mapping[str, SecurityProtocol]
+    """By the name of the listener."""
+    tls: TlsConfig
     log_dirs: tuple[str, ...]
     num_partitions: int
     default_replication_factor: int
@@ -296,6 +300,10 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
     values = _Values({key.name: layers.value(key.name) for key in BROKER_CONFIGS})
     cluster = _cluster(values)
     listeners = _client_listeners(values, cluster)
+    security_protocols, tls = _security_protocols(values), tls_config(values)
+    for listener in listeners:
+        if security_protocols[listener.name].uses_tls:
+            check_tls(tls, listener.name)
     queued_bytes = values.whole("queued.max.request.bytes")
     metrics = values.text("headrace.metrics.listen")
     return BrokerConfig(
@@ -305,6 +313,8 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         cluster=cluster,
         listeners=listeners,
         advertised_listeners=_advertised(values, listeners),
+        security_protocols=security_protocols,
+        tls=tls,
         log_dirs=values.items("log.dirs") or (values.text("log.dir"),),
         num_partitions=values.whole("num.partitions"),
         default_replication_factor=values.whole("default.replication.factor"),
@@ -438,7 +448,6 @@ def _cluster(values: _Values) -> ClusterConfig:
 
 def _client_listeners(values: _Values, cluster: ClusterConfig) -> tuple[Listener, ...]:
     listeners = parse_listeners(values.items("listeners"))
-    _check_protocols(values, listeners)
     clients = tuple(listener for listener in listeners if listener != cluster.listener)
     if cluster.is_broker and not clients:
         raise ConfigError('config "listeners" names no address for clients: add one like PLAINTEXT://127.0.0.1:9092')
@@ -450,19 +459,26 @@ def _client_listeners(values: _Values, cluster: ClusterConfig) -> tuple[Listener
     return clients
 
 
-def _check_protocols(values: _Values, listeners: tuple[Listener, ...]) -> None:
-    protocols = dict.fromkeys(_controller_names(values), "PLAINTEXT") | dict(
-        parse_protocol_map(values.items("listener.security.protocol.map"))
-    )
-    for listener in listeners:
-        protocol = protocols.get(listener.name)
+def _security_protocols(values: _Values) -> Mapping[str, SecurityProtocol]:
+    """Return the security protocol of each listener."""
+    known = parse_protocol_map(values.items("listener.security.protocol.map"))
+    protocols: dict[str, SecurityProtocol] = {}
+    for listener in parse_listeners(values.items("listeners")):
+        between_nodes = listener.name in _controller_names(values)
+        protocol = known.get(listener.name, SecurityProtocol.PLAINTEXT if between_nodes else None)
         if protocol is None:
             raise ConfigError(
                 f'listener "{listener.name}" has no security protocol: '
                 f'add "{listener.name}:PLAINTEXT" to listener.security.protocol.map'
             )
-        if protocol not in SECURITY_PROTOCOLS_SERVED:
-            raise ConfigError(f'listener "{listener.name}" uses {protocol}, which is not supported yet: use PLAINTEXT')
+        served = SECURITY_PROTOCOLS_SERVED[:1] if between_nodes else SECURITY_PROTOCOLS_SERVED
+        if protocol not in served:
+            why = "nodes prove to each other that they have the cluster key" if between_nodes else "not supported yet"
+            raise ConfigError(
+                f'listener "{listener.name}" uses {protocol}, which it cannot ({why}): use {" or ".join(served)}'
+            )
+        protocols[listener.name] = SecurityProtocol(protocol)
+    return protocols
 
 
 def _advertised(values: _Values, listeners: tuple[Listener, ...]) -> tuple[Listener, ...]:

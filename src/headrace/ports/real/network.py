@@ -5,7 +5,8 @@ import os
 import socket
 import threading
 
-from headrace.ports.network import READABLE, ListeningSocket, Token, Transport
+from headrace.model.configs.tls import TlsConfig
+from headrace.ports.network import READABLE, ListeningSocket, ServerTls, Token, Transport
 from headrace.ports.real.transport import HAS_SENDFILE, TcpTransport
 from headrace.ports.real.waiters import Waiter, best_waiter
 
@@ -165,6 +166,11 @@ class RealNetwork:
 
     def resolve(self, host: str) -> list[str]:
         return [address for _family, address in _connectable(host)]
+
+    def server_tls(self, config: TlsConfig, former: ServerTls | None = None) -> ServerTls:
+        from headrace.ports.real.tls import server_tls  # 10 ms, which only brokers with TLS pay
+
+        return server_tls(config, former)
 
     def connect(self, host: str, port: int) -> Transport:
         refused: OSError | None = None

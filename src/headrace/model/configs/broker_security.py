@@ -1,0 +1,42 @@
+"""Rows of the broker config table for encryption: keys, certificates and the protocol of listeners with TLS."""
+# ruff: noqa: E501  (one row is one line)
+
+from headrace.model.configs.definition import ConfigType, Scope, row
+from headrace.model.principal_rules import rules_error
+
+BOOLEAN, STRING, LIST, PASSWORD = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.LIST, ConfigType.PASSWORD
+PER_BROKER = Scope.PER_BROKER
+
+STORE_TYPES = ("PEM", "PKCS12")
+
+
+def store_type_error(text: str) -> str | None:
+    """Check the type of a key store or trust store."""
+    if text.upper() in STORE_TYPES:
+        return None
+    convert = "convert it with `keytool -importkeystore -srckeystore OLD -destkeystore NEW.p12 -deststoretype PKCS12`"
+    return f"must be one of {', '.join(STORE_TYPES)}: only Java reads other stores, {convert}"
+
+
+TLS_ROWS = (
+    row("ssl.keystore.type", STRING, "PEM", "The format of the key store: PEM or PKCS12. Kafka's default, JKS, can be read by Java alone.", validator=store_type_error, scope=PER_BROKER),
+    row("ssl.keystore.location", STRING, None, "The file with the broker's private key and its certificate chain. The broker reads it again when it changes.", scope=PER_BROKER),
+    row("ssl.keystore.password", PASSWORD, None, "The password of a PKCS12 key store.", sensitive=True),
+    row("ssl.keystore.key", PASSWORD, None, "The broker's private key as PEM text, instead of a file.", sensitive=True),
+    row("ssl.keystore.certificate.chain", PASSWORD, None, "The broker's certificate chain as PEM text, instead of a file.", sensitive=True),
+    row("ssl.key.password", PASSWORD, None, "The password of the private key.", sensitive=True),
+    row("ssl.truststore.type", STRING, "PEM", "The format of the trust store: PEM or PKCS12.", validator=store_type_error, scope=PER_BROKER),
+    row("ssl.truststore.location", STRING, None, "The file with the certificates of the authorities that sign client certificates. The broker reads it again when it changes.", scope=PER_BROKER),
+    row("ssl.truststore.password", PASSWORD, None, "The password of a PKCS12 trust store.", sensitive=True),
+    row("ssl.truststore.certificates", PASSWORD, None, "Certificates of authorities as PEM text, instead of a file.", sensitive=True),
+    row("ssl.client.auth", STRING, "none", "Whether clients must present a certificate on listeners with TLS: required, requested (may, and then it must be valid) or none.", choices=("required", "requested", "none"), scope=PER_BROKER),
+    row("ssl.enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), "The TLS versions that clients may use.", choices=("TLSv1.2", "TLSv1.3"), scope=PER_BROKER),
+    row("ssl.cipher.suites", LIST, (), "The cipher suites that clients may use, by their IANA names; by default all that OpenSSL considers strong. TLS 1.3 is disabled by a list without a suite of it, and otherwise uses all of its suites.", scope=PER_BROKER),
+    row("ssl.principal.mapping.rules", STRING, "DEFAULT", "Rules that make a principal's name of the distinguished name of a client's certificate, as in Kafka: RULE:pattern/replacement/[LU], or DEFAULT.", validator=rules_error),
+    row("headrace.ssl.crl.location", STRING, None, "A PEM file with certificate revocation lists: client certificates that they name are refused. Every authority that signs client certificates must have a list in it. The broker reads it again when it changes.", scope=PER_BROKER),
+    row("ssl.protocol", STRING, "TLSv1.3", "A config of the Java broker; ssl.enabled.protocols decides.", honoured=False),
+    row("ssl.endpoint.identification.algorithm", STRING, "https", "Whether brokers verify each other's host names; the listener between nodes has no TLS.", scope=PER_BROKER, honoured=False),
+    row("ssl.keymanager.algorithm", STRING, "SunX509", "A config of the Java broker.", scope=PER_BROKER, honoured=False),
+    row("ssl.trustmanager.algorithm", STRING, "PKIX", "A config of the Java broker.", scope=PER_BROKER, honoured=False),
+    row("ssl.secure.random.implementation", STRING, None, "A config of the Java broker.", scope=PER_BROKER, honoured=False),
+)  # fmt: skip
