@@ -43,7 +43,10 @@ RAFT_FRAME_BYTES = 1 << 20
 """Bytes of Raft messages that share a frame; a larger message has a frame of its own."""
 
 DISCOVERY_MS = 1_000
-"""The interval at which bootstrap addresses without a link are tried."""
+"""The interval at which bootstrap addresses without a link are tried, as far as their backoff allows."""
+
+FIRST_DISCOVERY_MS = 50
+"""The same until a node was found at each of them: brokers that start together listen at different moments."""
 
 
 class LinkLoop(Protocol):
@@ -428,7 +431,8 @@ class PeerLinks:
             if not route.is_self and now_ms >= route.retry_ms and (found is None or not found.is_ready):
                 self._connect(route)
         if self._bootstrap:
-            self._timers.after(DISCOVERY_MS, self._discover)
+            all_found = all(route.is_self or route.found is not None for route in self._bootstrap)
+            self._timers.after(DISCOVERY_MS if all_found else FIRST_DISCOVERY_MS, self._discover)
 
     def _test_links(self) -> None:
         """Test links that are in use and have received nothing lately; close those that stay silent."""

@@ -138,7 +138,7 @@ class RaftMachine:
         elif state.now_ms >= state.election_deadline_ms:
             state.leader = None
             if state.role is Role.OBSERVER:
-                state.set_election_deadline()
+                state.set_join_deadline()
                 self._join()
             elif state.out.is_full or (self._ballot is not None and self._ballot.awaits_sync):
                 state.set_election_deadline()  # the disk is slow: a new term would only add pending writes

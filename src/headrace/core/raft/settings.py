@@ -56,6 +56,9 @@ PROMOTION_LAG_ENTRIES_MAX = 100
 OBSERVER_SILENCE_TIMEOUTS = 10
 """Election timeouts without a response after which a leader forgets an observer."""
 
+JOINS_PER_ELECTION_TIMEOUT = 10
+"""How often an observer asks for the leader in an election timeout, at most."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaftSettings:
@@ -73,6 +76,10 @@ class RaftSettings:
                 f"the election timeout ({self.election_timeout_ms} ms) must be at least twice the heartbeat interval "
                 f"({self.heartbeat_ms} ms)"
             )
+
+    @property
+    def join_wait_ms(self) -> int:
+        return self.election_timeout_ms // JOINS_PER_ELECTION_TIMEOUT
 
     @property
     def observer_silence_ms(self) -> int:

@@ -49,7 +49,9 @@ class RaftState:
         self.leader_heard_ms = NEVER_MS
         self.role = Role.FOLLOWER if self.is_voter else Role.OBSERVER
         self.election_deadline_ms = now_ms
-        if self.log.voters != (me,):  # a single voter, as the founder of a cluster is, waits for nothing
+        if self.role is Role.OBSERVER:
+            self.set_join_deadline()
+        elif self.log.voters != (me,):  # a single voter, as the founder of a cluster is, waits for nothing
             self.set_election_deadline()
 
     @property
@@ -77,6 +79,11 @@ class RaftState:
     def set_election_deadline(self) -> None:
         timeout_ms = self.settings.election_timeout_ms
         self.election_deadline_ms = self.now_ms + timeout_ms + self._draw(timeout_ms)
+
+    def set_join_deadline(self) -> None:
+        """Set when an observer without a leader asks for it again, which disturbs nobody."""
+        wait_ms = self.settings.join_wait_ms
+        self.election_deadline_ms = self.now_ms + wait_ms + self._draw(wait_ms)
 
     def hear_leader(self, leader: ReplicaKey) -> None:
         self.leader = leader
