@@ -17,7 +17,7 @@ from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.figures import FIGURES, Round
 from headrace.cli.main import cli
 from headrace.testing import EmbeddedBroker
-from tools.bench import cluster, comparison, idle, targets
+from tools.bench import cluster, comparison, idle, replicas, targets
 from tools.bench.__main__ import PROGRAM
 from tools.bench.__main__ import bench as tools_bench
 from tools.bench.idle import connections_round
@@ -293,3 +293,15 @@ def test_figures_of_clusters(tmp_path: Path, quick_folder: Path, monkeypatch: py
     assert targets["32 x 1, 100 B", "CPU us/request"] == "<= 1.05 x earlier commit"
     assert "32 x 1, 100 B: 2 shards" in page.read_text()
     assert all(one["median"].values() for one in printed["measurements"])
+
+
+def test_three_replicas_are_measured_and_checked(quick_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replicas, "QUICK", replicas.ReplicaExtent(rounds=1, seconds=0.1, singles=5))
+    result = invoke("replicas", "--quick", "--no-kafka", "--folder", str(quick_folder), "--json")
+    printed = json.loads(result.stdout)
+    assert printed["failures"] == {}
+    assert [one["load"] for one in printed["measurements"]] == [
+        *(replicas.MESSAGES, replicas.MEDIUM, replicas.LARGE, replicas.SINGLE),
+        *(*replicas.PACED.values(), replicas.COMMITS),
+    ]
+    assert {(row["load"], row["verdict"]) for row in printed["verdicts"]} >= {(replicas.MESSAGES, "not measured")}

@@ -13,6 +13,7 @@ from tools.bench.commands.groups import groups
 from tools.bench.commands.loads import durable, floor, metadata
 from tools.bench.commands.options import with_kafka_option
 from tools.bench.commands.pipeline import pipeline
+from tools.bench.commands.replicas import replicas
 from tools.bench.commands.spark import spark
 from tools.bench.commands.states import connections, partitions, recovery, start
 from tools.bench.commands.transactions import transactions
@@ -36,7 +37,7 @@ for _command in (
     *(connections, partitions, start, recovery, compaction),
 ):
     bench.add_command(with_kafka_option(_command))
-for _command in (shards, cluster, compare, spark, pipeline):
+for _command in (shards, cluster, replicas, compare, spark, pipeline):
     bench.add_command(_command)
 
 if __name__ == "__main__":

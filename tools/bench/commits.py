@@ -1,7 +1,7 @@
 """Offset commit load: rate and CPU over many connections, each with its own group."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headrace.bench.brokers import MeasuredBroker
 from headrace.bench.errors import BenchError, RunRejected
@@ -51,9 +51,11 @@ class CommitRounds:
         first = self._round * OFFSETS_PER_ROUND
         offsets = {group: first + number for number, group in enumerate(self._groups)}
         before = self._broker.cpu_seconds()
-        report = self._client.exchange(address, _frames(self._topic, offsets), depth=self._depth, seconds=self._seconds)
+        report = self._client.exchange(
+            address, commit_frames(self._topic, offsets), depth=self._depth, seconds=self._seconds
+        )
         after = self._broker.cpu_seconds()
-        self._check(address, offsets)
+        check_commits(address, self._topic, offsets)
         figures = {
             "requests_per_second": report.requests / report.seconds,
             "p50_us": report.p50_us(),
@@ -63,39 +65,50 @@ class CommitRounds:
             figures["cpu_us_per_request"] = (after - before) / report.requests * 1e6
         return figures
 
-    def _check(self, address: str, offsets: dict[str, int]) -> None:
-        topic = offset_fetch.OffsetFetchRequestGroupTopic(name=self._topic, partition_indexes=(0,))
-        asked = tuple(offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=(topic,)) for group in offsets)
-        with BenchConnection(address) as link:
-            answer = link.call(offset_fetch, offset_fetch.OffsetFetchRequest(groups=asked), FETCH_VERSION)
-        found = {each.group_id: each.topics[0].partitions[0].committed_offset for each in answer.groups if each.topics}
-        if found != offsets:
-            wrong = sum(found.get(group) != offset for group, offset in offsets.items())
-            raise RunRejected(f"{wrong} of {len(offsets)} groups have a different offset than was committed")
 
-
-def wait_for_coordinators(address: str, groups: Sequence[str]) -> None:
-    """Wait until the coordinator of each group responds; the first request creates the offsets topic."""
-    request = find_coordinator.FindCoordinatorRequest(key=groups[0], coordinator_keys=tuple(groups))
-    asked = offset_fetch.OffsetFetchRequest(
-        groups=tuple(offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups)
-    )
-    deadline = time.monotonic() + LEADERS_SECONDS_MAX
+def check_commits(address: str, topic: str, offsets: dict[str, int]) -> None:
+    """Read the offset of each group back; raise RunRejected unless it is the one that was committed."""
+    asked_topic = offset_fetch.OffsetFetchRequestGroupTopic(name=topic, partition_indexes=(0,))
+    asked = tuple(offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=(asked_topic,)) for group in offsets)
     with BenchConnection(address) as link:
-        while True:
-            found = link.call(find_coordinator, request, FIND_VERSION)
-            errors = {each.error_code for each in found.coordinators}
+        answer = link.call(offset_fetch, offset_fetch.OffsetFetchRequest(groups=asked), FETCH_VERSION)
+    found = {each.group_id: each.topics[0].partitions[0].committed_offset for each in answer.groups if each.topics}
+    if found != offsets:
+        wrong = sum(found.get(group) != offset for group, offset in offsets.items())
+        raise RunRejected(f"{wrong} of {len(offsets)} groups have a different offset than was committed")
+
+
+def wait_for_coordinators(address: str, groups: Sequence[str]) -> dict[str, str]:
+    """Wait until the coordinator of each group responds, and return their addresses.
+
+    The first request creates the offsets topic.
+    """
+    request = find_coordinator.FindCoordinatorRequest(key=groups[0], coordinator_keys=tuple(groups))
+    deadline = time.monotonic() + LEADERS_SECONDS_MAX
+    while True:
+        with BenchConnection(address) as link:
+            coordinators = link.call(find_coordinator, request, FIND_VERSION).coordinators
+        errors = {each.error_code for each in coordinators}
+        if errors == {0}:
+            found = {each.key: f"{each.host}:{each.port}" for each in coordinators}
+            errors = {error for at in set(found.values()) for error in _errors(at, found)}
             if errors == {0}:
-                answer = link.call(offset_fetch, asked, FETCH_VERSION)
-                errors = {each.error_code for each in answer.groups}
-                if errors == {0}:
-                    return
-            if time.monotonic() > deadline:
-                raise BenchError(f"groups have no coordinator: {', '.join(map(error_name, errors - {0}))}")
-            time.sleep(LOOK_AGAIN_SECONDS)
+                return found
+        if time.monotonic() > deadline:
+            raise BenchError(f"groups have no coordinator: {', '.join(map(error_name, errors - {0}))}")
+        time.sleep(LOOK_AGAIN_SECONDS)
 
 
-def _frames(topic: str, offsets: dict[str, int]) -> ReplayFrames:
+def _errors(address: str, coordinators: Mapping[str, str]) -> set[int]:
+    """Return the errors of all groups of one coordinator, which are not loaded at once."""
+    groups = [group for group, at in coordinators.items() if at == address]
+    asked = tuple(offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups)
+    with BenchConnection(address) as link:
+        answer = link.call(offset_fetch, offset_fetch.OffsetFetchRequest(groups=asked), FETCH_VERSION)
+    return {each.error_code for each in answer.groups}
+
+
+def commit_frames(topic: str, offsets: dict[str, int]) -> ReplayFrames:
     frames = [_frame(topic, group, offset) for group, offset in offsets.items()]
     error_at = _ANSWER_HEAD_BYTES + 1 + 1 + len(topic) + 1 + 4  # one topic, its name, one partition, its number
     return ReplayFrames(b"".join(frames), len(frames[0]), error_at=error_at)

@@ -1,4 +1,4 @@
-"""Apache Kafka for comparison: downloaded from Maven into the cache folder, run as one combined node."""
+"""Apache Kafka for comparison: downloaded from Maven into the cache folder, run as combined nodes."""
 
 import os
 import shutil
@@ -35,17 +35,33 @@ def kafka_libraries() -> Path:
 
 
 class KafkaBroker(BrokerProcess):
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        cluster_id: str | None = None,
+        controller_port: int | None = None,
+    ) -> None:
+        """A node of a cluster has the id of the cluster, its own port, and `controller.quorum.voters` in `settings`."""
         super().__init__(KAFKA_NAME, folder)
         self._libraries = kafka_libraries()
         self._properties = folder / "server.properties"
-        self._port, controller_port = free_ports(2)
-        texts = {**_node_settings(self._port, controller_port, folder), **SHARED_SETTINGS, **(settings or {})}
+        (self._port,) = free_ports(1)
+        if controller_port is None:
+            (controller_port,) = free_ports(1)
+            quorum = {"controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}"}
+        else:
+            quorum = {}
+        texts = {
+            **_node_settings(self._port, controller_port, folder),
+            **quorum,
+            **SHARED_SETTINGS,
+            **(settings or {}),
+        }
         self._properties.write_text("".join(f"{name}={text}\n" for name, text in texts.items()))
-        # The tool takes an id that starts with a hyphen as an option.
-        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "_")
-        command = [*self._java(), "kafka.tools.StorageTool", "format", "--standalone"]
-        command += ["-t", cluster_id, "-c", str(self._properties)]
+        command = [*self._java(), "kafka.tools.StorageTool", "format", *(["--standalone"] if quorum else [])]
+        command += ["-t", cluster_id or new_cluster_id(), "-c", str(self._properties)]
         processes.run(command, messages=self.messages, seconds_max=FORMAT_SECONDS_MAX)
 
     def _java(self, *options: str) -> list[str]:
@@ -57,6 +73,11 @@ class KafkaBroker(BrokerProcess):
 
     def _find_address(self, process: subprocess.Popen[bytes]) -> str:
         return f"127.0.0.1:{self._port}"
+
+
+def new_cluster_id() -> str:
+    # The tool takes an id that starts with a hyphen as an option.
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "_")
 
 
 def java_version() -> str:
@@ -74,7 +95,6 @@ def _node_settings(port: int, controller_port: int, folder: Path) -> dict[str, s
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "controller.listener.names": "CONTROLLER",
-        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
         "log.dirs": os.fspath(folder / "data"),
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",

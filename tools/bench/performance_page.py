@@ -76,6 +76,16 @@ CLUSTER = Section(
     "the memory is that of the largest broker. The load generators share the cores with the brokers.",
     medians=Medians.OF_OTHER_LOADS,
 )
+REPLICAS = Section(
+    command="python -m tools.bench replicas",
+    picture=Path("images") / "performance-replicas.svg",
+    rounds=Path("performance") / "replicas.json",
+    about="Three brokers of each kind on one machine, three replicas, `min.insync.replicas=2`; medians of interleaved "
+    "rounds. CPU is user and system time of all three brokers. After each round the files of every replica were read: "
+    "all checksums were right, and all replicas ended where the acknowledgements said. The load generators share the "
+    "cores with the brokers.",
+    shows_all=True,
+)
 
 
 def write_page(

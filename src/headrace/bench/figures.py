@@ -27,6 +27,7 @@ FIGURES: Mapping[str, Figure] = {
     "p50_us": Figure("p50 us", "{:,.0f}"),
     "p99_us": Figure("p99 us", "{:,.0f}"),
     "client_cpu_us_per_request": Figure("client CPU us/request", "{:,.1f}"),
+    "client_cpu_seconds_per_gigabyte": Figure("client CPU s/GB", "{:.3f}"),
     "retries_per_transaction": Figure("retries/transaction", "{:.2f}"),
     "requests_per_sync": Figure("requests per bare sync", "{:.1f}"),
     "stable_seconds": Figure("s to stable", "{:.3f}"),

@@ -73,7 +73,7 @@ class ShardsProduceRounds:
         after = self._broker.cpu_seconds()
         for topic, address, report in zip(topics, addresses, reports, strict=True):
             check_arrival(self._client, address, topic, self._load, report)
-        report = _together(reports)
+        report = together(reports)
         cpu = None if before is None or after is None else after - before
         return produce_round(report, report.requests * frames[0].batch_bytes, cpu)
 
@@ -109,7 +109,8 @@ def create_topics_by_shard(bootstrap: str, topics: Sequence[str]) -> list[str]:
     return [f"{owner.host}:{owner.port}" for owner in owners]
 
 
-def _together(reports: Sequence[ReplayReport]) -> ReplayReport:
+def together(reports: Sequence[ReplayReport]) -> ReplayReport:
+    """Return the report of clients that ran side by side."""
     return ReplayReport(
         requests=sum(report.requests for report in reports),
         seconds=max(report.seconds for report in reports),
