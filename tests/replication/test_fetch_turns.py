@@ -49,5 +49,5 @@ def test_every_partition_has_its_turn_although_others_are_idle(trio):
 def test_busy_partitions_leave_turns_to_the_others(trio):
     for _ in range(20):
         ends = [append(trio, index) for index in range(PARTITIONS)]
-        trio.peers.pass_time(fetcher.TURN_WAIT_MS)
+        trio.peers.pass_time(50)
     trio.run_until(lambda: all(is_committed_everywhere(trio, index, end) for index, end in enumerate(ends)))

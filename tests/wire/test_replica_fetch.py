@@ -26,10 +26,12 @@ REQUEST = ReplicaFetchRequest(
     wait_ms_max=500,
     bytes_min=1,
     bytes_max=10 << 20,
+    session_epoch=7,
     topics=[
         (TOPICS[0], [FollowerPosition(0, 5, 1 << 35, 4, 7, 1 << 20), FollowerPosition(300, 0, 0, -1, 0, 9)]),
         (TOPICS[1], []),
     ],
+    forgotten=[(TOPICS[1], [4, 500])],
 )
 RECORDS = b"records" * 40
 
@@ -43,6 +45,8 @@ def test_a_request_reads_as_the_codec_writes_it() -> None:
     message = messages.decode_request(body, 0, len(body), VERSION)
     assert (message.replica_state.replica_id, message.replica_state.replica_epoch) == (3, 1 << 40)
     assert (message.max_wait_ms, message.min_bytes, message.max_bytes) == (500, 1, 10 << 20)
+    assert (message.session_id, message.session_epoch) == (0, 7)
+    assert [(each.topic_id, list(each.partitions)) for each in message.forgotten_topics_data] == REQUEST.forgotten
     assert [
         (
             topic.topic_id,
@@ -140,11 +144,3 @@ def test_a_follower_has_to_say_who_it_is() -> None:
     anonymous = messages.FetchRequest(max_wait_ms=1, min_bytes=1, isolation_level=0, topics=(), rack_id="")
     with pytest.raises(ProtocolError, match="does not name the follower"):
         decoded(messages.encode_request(anonymous, VERSION))
-
-
-def test_sessions_are_refused() -> None:
-    session = messages.FetchRequest(
-        max_wait_ms=1, min_bytes=1, isolation_level=0, session_id=4, session_epoch=2, topics=(), rack_id=""
-    )
-    with pytest.raises(ProtocolError, match="session epoch 2"):
-        decoded(messages.encode_request(session, VERSION))

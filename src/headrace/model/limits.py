@@ -227,7 +227,10 @@ NAME_RESOLVING_MS_MAX = 10_000
 """Time after which a resolver that has not answered counts as failed."""
 
 REPLICA_FETCH_PARTITIONS_MAX = 500
-"""Partitions of one fetch of a follower; it fetches further ones in turn."""
+"""Partitions that one fetch of a follower names, and that one response has; further ones follow in turn."""
+
+REPLICA_SESSION_PARTITIONS_MAX = 200_000
+"""Partitions that one follower fetches from one leader."""
 
 REPLICA_FETCH_BYTES_MAX = 32 << 20
 """Records of one response to a follower, whatever it asks for; the first batch is sent even if it is larger."""

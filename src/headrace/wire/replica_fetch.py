@@ -4,6 +4,9 @@ It is version 17 of the same API as in `wire/fetch.py`, with the fields that onl
 broker epoch (KIP-903), the epoch of the last record of its log, and where that log leaves the leader's. Records in a
 response are views of the buffer that was received into. `wire/messages/fetch.py` is the slower form of the same bytes;
 a test keeps the two equal.
+
+As in a fetch session (KIP-227), a request names only the partitions whose position has changed since the one before,
+and those to forget. There is one session per connection, so it needs no id: its epoch is that of the request.
 """
 
 from collections.abc import Sequence
@@ -43,8 +46,12 @@ _TOPIC_BYTES_MIN = _TOPIC_ID_BYTES + 2
 _REPLICA_STATE_TAG = 1
 _DIVERGING_EPOCH_TAG = 0
 _NO_TAGGED_FIELDS = b"\x00"
-_NO_FORGOTTEN_TOPICS_NO_RACK = b"\x01\x01"
-_NO_SESSION_HEAD = (0, -1)
+_NO_RACK = b"\x01"
+_SESSION_ID = 0
+NEW_SESSION = 0
+"""The epoch of a request that begins a session: the leader forgets what an earlier one named."""
+NO_SESSION = -1
+"""The epoch of a request outside the session, which names nothing and has the waiting one answered now."""
 _UNUSED_BODY = b"\x00\xff\xff\xff\xff"
 """No aborted transactions, because a follower wants all records, and no other replica to read from."""
 
@@ -66,8 +73,11 @@ class ReplicaFetchRequest(NamedTuple):
     wait_ms_max: int
     bytes_min: int
     bytes_max: int
+    session_epoch: int
     topics: Sequence[tuple[bytes, Sequence[FollowerPosition]]]
     """By topic id."""
+    forgotten: Sequence[tuple[bytes, Sequence[int]]]
+    """Partitions that leave the session, by topic id; those that are also in `topics` come back into it."""
 
 
 class EpochEnd(NamedTuple):
@@ -99,7 +109,7 @@ class ReplicaFetchResponse(NamedTuple):
 def encode_request(request: ReplicaFetchRequest, version: int) -> bytes:
     assert version == VERSION
     pieces = [
-        _HEAD.pack(request.wait_ms_max, request.bytes_min, request.bytes_max, 0, *_NO_SESSION_HEAD),
+        _HEAD.pack(request.wait_ms_max, request.bytes_min, request.bytes_max, 0, _SESSION_ID, request.session_epoch),
         varint_bytes(len(request.topics) + 1),
     ]
     pack = _POSITION.pack
@@ -110,7 +120,13 @@ def encode_request(request: ReplicaFetchRequest, version: int) -> bytes:
             pieces.append(pack(*position))
             pieces.append(_NO_TAGGED_FIELDS)
         pieces.append(_NO_TAGGED_FIELDS)
-    pieces.append(_NO_FORGOTTEN_TOPICS_NO_RACK)
+    pieces.append(varint_bytes(len(request.forgotten) + 1))
+    for topic_id, partitions in request.forgotten:
+        pieces.append(topic_id)
+        pieces.append(varint_bytes(len(partitions) + 1))
+        pieces.extend(map(_INT32.pack, partitions))
+        pieces.append(_NO_TAGGED_FIELDS)
+    pieces.append(_NO_RACK)
     state = _REPLICA_STATE.pack(request.replica_id, request.broker_epoch) + _NO_TAGGED_FIELDS
     pieces.append(varint_bytes(1) + varint_bytes(_REPLICA_STATE_TAG) + varint_bytes(len(state)) + state)
     return b"".join(pieces)
@@ -121,8 +137,6 @@ def decode_request(buffer: memoryview, position: int, end: int, version: int) ->
     if position + _HEAD.size > end:
         raise truncated()
     wait_ms, bytes_min, bytes_max, _isolation, _session, session_epoch = _HEAD.unpack_from(buffer, position)
-    if session_epoch != _NO_SESSION_HEAD[1]:
-        raise ProtocolError(f"a follower's fetch has session epoch {session_epoch}; followers have no sessions")
     topics: list[tuple[bytes, list[FollowerPosition]]] = []
     count, position = element_count(buffer, position + _HEAD.size, end, compact=True, smallest=_TOPIC_BYTES_MIN)
     for _ in range(count):
@@ -136,12 +150,26 @@ def decode_request(buffer: memoryview, position: int, end: int, version: int) ->
             position = skip_tagged_fields(buffer, position + _POSITION.size, end)
         position = skip_tagged_fields(buffer, position, end)
         topics.append((topic_id, positions))
-    forgotten, position = element_count(buffer, position, end, compact=True, smallest=_TOPIC_BYTES_MIN)
-    if forgotten:
-        raise ProtocolError("a follower's fetch forgets topics; followers have no sessions")
+    forgotten, position = _forgotten(buffer, position, end)
     _, position = string_span(buffer, position, end, compact=True)
     replica_id, broker_epoch = _replica_state(buffer, position, end)
-    return ReplicaFetchRequest(replica_id, broker_epoch, wait_ms, bytes_min, bytes_max, topics)
+    return ReplicaFetchRequest(
+        replica_id, broker_epoch, wait_ms, bytes_min, bytes_max, session_epoch, topics, forgotten
+    )
+
+
+def _forgotten(buffer: memoryview, position: int, end: int) -> tuple[list[tuple[bytes, list[int]]], int]:
+    topics: list[tuple[bytes, list[int]]] = []
+    count, position = element_count(buffer, position, end, compact=True, smallest=_TOPIC_BYTES_MIN)
+    for _ in range(count):
+        topic_id, position = _topic_id(buffer, position, end)
+        partitions, position = element_count(buffer, position, end, compact=True, smallest=_INT32.size)
+        after = position + partitions * _INT32.size
+        if after > end:
+            raise truncated()
+        topics.append((topic_id, [index for (index,) in _INT32.iter_unpack(buffer[position:after])]))
+        position = skip_tagged_fields(buffer, after, end)
+    return topics, position
 
 
 def _topic_id(buffer: Buffer, position: int, end: int) -> tuple[bytes, int]:

@@ -561,7 +561,7 @@ class Replica:
     def review_damage(self) -> None:
         """Note whether a damaged part is left: retention, a cut or a repair may have removed it."""
         was_damaged, self.is_damaged = self.is_damaged, any(segment.damaged for segment in self.log.segments)
-        if was_damaged and not self.is_damaged:
+        if was_damaged != self.is_damaged:
             self._hooks.fetchable(self)
 
     @property

@@ -15,7 +15,7 @@ class ReplicationHooks:
         """Follow the replica's leader from now on, or stop, as its role says."""
 
     def fetchable(self, replica: "Replica") -> None:
-        """Fetch for a follower that could not fetch before."""
+        """Fetch for a follower that could not fetch before, or can no longer fetch."""
 
     def change_isr(self, replica: "Replica", change: ShrinkIsr | ExpandIsr) -> None:
         """Ask the controller for another in-sync set of a partition that this node leads."""

@@ -1,10 +1,13 @@
 """The follower's end of replication: fetches from one other broker all partitions that it leads and this node copies.
 
-One fetch is under way at a time, for all partitions that can be fetched, and the next one leaves in the turn in which
-its response came. The batches of a response are written from the buffer into which they were received.
+One fetch is under way at a time, and the next one leaves in the turn in which its response came. A fetch names only the
+partitions whose position is another than the leader knows from the fetches before (`follower_session.py` is the other
+end). The batches of a response are written from the buffer into which they were received.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.partitions.replica import Replica
@@ -20,6 +23,8 @@ from headrace.model.ids import NodeId, Offset
 from headrace.model.limits import REPLICA_FETCH_PARTITIONS_MAX
 from headrace.wire.apis import ApiKey
 from headrace.wire.replica_fetch import (
+    NEW_SESSION,
+    NO_SESSION,
     VERSION,
     FollowerPosition,
     ReplicaFetchRequest,
@@ -30,9 +35,6 @@ from headrace.wire.replica_fetch import (
 BYTES_MIN = 1
 CONNECTION_RETRY_MS = 50
 """Wait after a fetch that had no response. The connection has a longer wait of its own while the leader is away."""
-
-TURN_WAIT_MS = 50
-"""Wait at the leader for a fetch that could not have all partitions: the others have their turn after it."""
 
 PARTITION_RETRY_MS_MIN = 10
 """First wait for a partition that could not be fetched; the leader may learn of its new role a moment later."""
@@ -49,15 +51,30 @@ Key = tuple[bytes, int]
 class _Followed:
     """A partition of this fetcher."""
 
-    __slots__ = ("backoff_ms", "key", "replica", "reported", "retry_ms")
+    __slots__ = ("backoff_ms", "key", "replica", "reported", "retry", "role", "sent")
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
         self.key: Key = (replica.topic_id, replica.index)
-        self.retry_ms = 0.0
+        self.retry: Timer | None = None
+        """Set while the partition may not be fetched."""
         self.backoff_ms = PARTITION_RETRY_MS_MIN
         self.reported = ""
         """The last problem in the log, so that a repeated one is logged once."""
+        self.sent: FollowerPosition | None = None
+        """The position that the leader knows, and the role that asked for it; None if it is to send nothing."""
+        self.role: Follower | None = None
+
+    def wanted(self, bytes_max: int) -> FollowerPosition | None:
+        """Return the position from which to fetch; None if nothing can be fetched now."""
+        role = self.replica.role
+        fetch = role.next_fetch() if isinstance(role, Follower) and self.retry is None else None
+        if fetch is None or self.replica.is_damaged:
+            return None
+        assert isinstance(role, Follower)
+        return FollowerPosition(
+            self.replica.index, role.leader_epoch, fetch.offset, fetch.last_fetched_epoch, role.log_start, bytes_max
+        )
 
 
 class Fetcher:
@@ -82,11 +99,13 @@ class Fetcher:
         self._timers = timers
         self._logger = logger
         self._followed: dict[Key, _Followed] = {}
-        """In the order in which they are fetched. Those that had records move to the end, and so do all of a fetch that
-        left others out.
-        """
-        self._asked: dict[Key, tuple[Follower, int]] = {}
-        """The partitions of the fetch that is under way, with the role and the offset of each."""
+        self._due: dict[Key, None] = {}
+        """Partitions whose position may be another than the leader knows."""
+        self._session_epoch = NEW_SESSION
+        self._session_size = 0
+        """Partitions of which the leader knows the position."""
+        self._gone: dict[Key, None] = {}
+        """Partitions that are not followed any more, and whose position the leader still knows."""
         self._is_fetching = False
         self._hurried = False
         """True if the leader was asked to answer the fetch that is under way now."""
@@ -101,13 +120,22 @@ class Fetcher:
     def add(self, replica: Replica) -> None:
         followed = _Followed(replica)
         self._followed[followed.key] = followed
-        self.fetch_soon()
+        self.fetch_soon(replica)
 
     def remove(self, replica: Replica) -> None:
-        self._followed.pop((replica.topic_id, replica.index), None)
+        followed = self._followed.pop((replica.topic_id, replica.index), None)
+        if followed is None:
+            return
+        self._due.pop(followed.key, None)
+        if followed.retry is not None:
+            self._timers.cancel(followed.retry)
+        if followed.sent is not None:
+            self._gone[followed.key] = None
+            self._session_size -= 1
 
-    def fetch_soon(self) -> None:
+    def fetch_soon(self, replica: Replica) -> None:
         """Fetch at the end of this turn, when all partitions that change in it have changed."""
+        self._due[replica.topic_id, replica.index] = None
         if not self._scheduled:
             self._scheduled = True
             self._timers.next_turn(self._scheduled_fetch)
@@ -116,15 +144,8 @@ class Fetcher:
         self._scheduled = False
         if not self._is_fetching:
             self._fetch()
-        elif not self._hurried and any(self._is_new(followed) for followed in self._followed.values()):
+        elif not self._hurried and self._due:
             self._hurry()
-
-    def _is_new(self, followed: _Followed) -> bool:
-        role = followed.replica.role
-        if not isinstance(role, Follower) or role.next_fetch() is None or followed.replica.is_damaged:
-            return False
-        asked = self._asked.get(followed.key)
-        return asked is None or asked[0] is not role
 
     # Fetching
 
@@ -134,44 +155,48 @@ class Fetcher:
             self._timers.cancel(self._timer)
             self._timer = None
         topics: dict[bytes, list[FollowerPosition]] = {}
-        now_ms = self._timers.now_ms()
-        next_retry_ms = float("inf")
+        forgotten: dict[bytes, list[int]] = {}
+        for topic_id, index in self._gone:
+            forgotten.setdefault(topic_id, []).append(index)
+        self._gone.clear()
+        self._choose(topics, forgotten)
+        if not self._session_size and not forgotten:
+            return
+        wait_ms = 0 if self._due else self._config().replica_fetch_wait_ms
+        self._is_fetching = True
+        self._send(wait_ms, self._session_epoch, list(topics.items()), list(forgotten.items()), self._answered)
+
+    def _choose(self, topics: dict[bytes, list[FollowerPosition]], forgotten: dict[bytes, list[int]]) -> None:
+        """Take as many due partitions as fit into a fetch: those to fetch, and those not to fetch for now."""
         bytes_max = self._config().replica_fetch_bytes_max
-        self._asked.clear()
+        for key in tuple(islice(self._due, REPLICA_FETCH_PARTITIONS_MAX)):
+            del self._due[key]
+            followed = self._followed[key]
+            wanted = followed.wanted(bytes_max)
+            if wanted is not None and followed.replica.space.full:
+                self._pause(followed, FULL_RETRY_MS)
+                wanted = None
+            if wanted == followed.sent and followed.role is followed.replica.role:
+                continue
+            if wanted is not None:
+                topics.setdefault(key[0], []).append(wanted)
+            elif followed.sent is not None:
+                forgotten.setdefault(key[0], []).append(key[1])
+            self._note_sent(followed, wanted)
+
+    def _note_sent(self, followed: _Followed, sent: FollowerPosition | None) -> None:
+        self._session_size += (sent is not None) - (followed.sent is not None)
+        followed.sent = sent
+        role = followed.replica.role
+        followed.role = role if isinstance(role, Follower) else None
+
+    def _end_session(self) -> None:
+        """Begin again: it is not known which positions the leader has."""
+        self._session_epoch = NEW_SESSION
+        self._gone.clear()
         for followed in self._followed.values():
-            if followed.retry_ms > now_ms:
-                next_retry_ms = min(next_retry_ms, followed.retry_ms)
-                continue
-            if followed.replica.space.full:
-                next_retry_ms = min(next_retry_ms, now_ms + FULL_RETRY_MS)
-                continue
-            role = followed.replica.role
-            fetch = role.next_fetch() if isinstance(role, Follower) else None
-            if fetch is None or followed.replica.is_damaged:
-                continue
-            assert isinstance(role, Follower)
-            position = FollowerPosition(
-                followed.replica.index,
-                role.leader_epoch,
-                fetch.offset,
-                fetch.last_fetched_epoch,
-                role.log_start,
-                bytes_max,
-            )
-            topics.setdefault(followed.replica.topic_id, []).append(position)
-            self._asked[followed.key] = (role, fetch.offset)
-            if len(self._asked) >= REPLICA_FETCH_PARTITIONS_MAX:
-                break
-        if self._asked:
-            wait_ms = min(self._config().replica_fetch_wait_ms, max(next_retry_ms - now_ms, 0))
-            if len(self._followed) > len(self._asked) >= REPLICA_FETCH_PARTITIONS_MAX:
-                wait_ms = min(wait_ms, TURN_WAIT_MS)
-                for key in self._asked:  # the next fetch begins with those that this one has left out
-                    self._followed[key] = self._followed.pop(key)
-            self._send(int(wait_ms), list(topics.items()), self._answered)
-            self._is_fetching = True
-        elif next_retry_ms < float("inf"):
-            self._timer = self._timers.at(next_retry_ms, self._retry)
+            self._note_sent(followed, None)
+            self._due[followed.key] = None
 
     def _retry(self) -> None:
         self._timer = None
@@ -181,10 +206,15 @@ class Fetcher:
     def _hurry(self) -> None:
         """Have the leader answer the waiting fetch now, because the next one has more partitions."""
         self._hurried = True
-        self._send(0, [], lambda _response: None)
+        self._send(0, NO_SESSION, [], [], lambda _response: None)
 
     def _send(
-        self, wait_ms: int, topics: list[tuple[bytes, list[FollowerPosition]]], then: Callable[[object], None]
+        self,
+        wait_ms: int,
+        session_epoch: int,
+        topics: Sequence[tuple[bytes, Sequence[FollowerPosition]]],
+        forgotten: Sequence[tuple[bytes, Sequence[int]]],
+        then: Callable[[object], None],
     ) -> None:
         config = self._config()
         request = ReplicaFetchRequest(
@@ -193,7 +223,9 @@ class Fetcher:
             wait_ms_max=wait_ms,
             bytes_min=BYTES_MIN,
             bytes_max=config.replica_response_bytes_max,
+            session_epoch=session_epoch,
             topics=topics,
+            forgotten=forgotten,
         )
         self._links.send(
             self.leader, ApiKey.FETCH, VERSION, request, timeout_ms=wait_ms + config.replica_timeout_ms, then=then
@@ -201,25 +233,28 @@ class Fetcher:
 
     def _answered(self, response: object) -> None:
         self._is_fetching = self._hurried = False
-        if isinstance(response, PeerFailure):
+        if not isinstance(response, ReplicaFetchResponse) or response.error:
+            assert isinstance(response, PeerFailure | ReplicaFetchResponse)
+            self._end_session()
             if self._followed:
                 self._timer = self._timers.after(CONNECTION_RETRY_MS, self._retry)
             return
-        assert isinstance(response, ReplicaFetchResponse)
+        self._session_epoch += 1
         for topic_id, results in response.topics:
             for result in results:
-                key = (topic_id, result.partition)
-                followed, asked = self._followed.get(key), self._asked.get(key)
-                if followed is not None and asked is not None:
-                    self._take(followed, asked, result)
+                followed = self._followed.get((topic_id, result.partition))
+                if followed is not None and followed.sent is not None:
+                    self._take(followed, followed.sent, result)
         self._fetch()
 
-    def _take(self, followed: _Followed, asked: tuple[Follower, int], result: ReplicaResult) -> None:
+    def _take(self, followed: _Followed, sent: FollowerPosition, result: ReplicaResult) -> None:
         """Apply the result of one partition, if the partition is still as it was when the fetch left."""
-        role, offset = asked
-        replica = followed.replica
-        fetch = role.next_fetch()
-        if replica.role is not role or replica.offline or fetch is None or fetch.offset != offset:
+        role, replica = followed.role, followed.replica
+        self._due[followed.key] = None
+        if result.error or result.diverging is not None:
+            self._note_sent(followed, None)  # the leader has forgotten it
+        fetch = role.next_fetch() if role is not None else None
+        if role is None or replica.role is not role or replica.offline or fetch is None or fetch.offset != sent.offset:
             return
         try:
             self._execute(followed, self._apply(followed, role, result))
@@ -250,7 +285,6 @@ class Fetcher:
                 return role.batch_begins_at(error.found)
             finally:  # good batches before a refused one are in the log
                 role.appended(Offset(log.end_offset), log.epochs.epoch_at(log.end_offset - 1))
-            self._followed[followed.key] = self._followed.pop(followed.key)
         return role.fetched(leader_high_watermark=result.high_watermark, leader_log_start=result.log_start)
 
     def _execute(self, followed: _Followed, effects: Effects) -> None:
@@ -272,7 +306,7 @@ class Fetcher:
 
     def _later(self, followed: _Followed, problem: str) -> None:
         """Fetch the partition again after a while, which grows."""
-        followed.retry_ms = self._timers.now_ms() + followed.backoff_ms
+        self._pause(followed, followed.backoff_ms)
         followed.backoff_ms = min(2 * followed.backoff_ms, PARTITION_RETRY_MS_MAX)
         if problem and problem != followed.reported and followed.backoff_ms > 8 * PARTITION_RETRY_MS_MIN:
             followed.reported = problem
@@ -283,3 +317,11 @@ class Fetcher:
                 leader=self.leader,
                 reason=problem,
             )
+
+    def _pause(self, followed: _Followed, duration_ms: float) -> None:
+        if followed.retry is None:
+            followed.retry = self._timers.after(duration_ms, partial(self._go_on, followed))
+
+    def _go_on(self, followed: _Followed) -> None:
+        followed.retry = None
+        self.fetch_soon(followed.replica)

@@ -88,7 +88,7 @@ class PartitionReplication(ReplicationHooks):
     def fetchable(self, replica: Replica) -> None:
         fetcher = self._fetcher_of.get(replica)
         if fetcher is not None:
-            fetcher.fetch_soon()
+            fetcher.fetch_soon(replica)
 
     def change_isr(self, replica: Replica, change: ShrinkIsr | ExpandIsr) -> None:
         self._in_sync.change(replica, change)

@@ -57,7 +57,7 @@ OBSERVER_SILENCE_TIMEOUTS = 10
 """Election timeouts without a response after which a leader forgets an observer."""
 
 JOINS_PER_ELECTION_TIMEOUT = 10
-"""How often an observer asks for the leader in an election timeout, at most."""
+"""The most requests for the leader that an observer sends in an election timeout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,7 @@ class RaftState:
         self.election_deadline_ms = self.now_ms + timeout_ms + self._draw(timeout_ms)
 
     def set_join_deadline(self) -> None:
-        """Set when an observer without a leader asks for it again, which disturbs nobody."""
+        """Choose the time at which an observer without a leader asks for it again, which starts no election."""
         wait_ms = self.settings.join_wait_ms
         self.election_deadline_ms = self.now_ms + wait_ms + self._draw(wait_ms)
 
