@@ -320,8 +320,8 @@ class Fetcher:
 
     def _pause(self, followed: _Followed, duration_ms: float) -> None:
         if followed.retry is None:
-            followed.retry = self._timers.after(duration_ms, partial(self._go_on, followed))
+            followed.retry = self._timers.after(duration_ms, partial(self._resume, followed))
 
-    def _go_on(self, followed: _Followed) -> None:
+    def _resume(self, followed: _Followed) -> None:
         followed.retry = None
         self.fetch_soon(followed.replica)

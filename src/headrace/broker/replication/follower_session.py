@@ -327,7 +327,7 @@ class FollowerSession:
             position.high_watermark, position.log_start = result.high_watermark, result.log_start
             topics.setdefault(key[0], []).append(result)
             if result.error or result.diverging is not None:
-                self._forget(key)  # the follower names it again when it can go on
+                self._forget(key)  # the follower names it again when it can continue
         respond(self._services, slot, correlation_id, _NONE, list(topics.items()))
 
     def _add_offsets(self, results: _Results) -> None:
