@@ -254,7 +254,9 @@ class Fetcher:
         if result.error or result.diverging is not None:
             self._note_sent(followed, None)  # the leader has forgotten it
         fetch = role.next_fetch() if role is not None else None
-        if role is None or replica.role is not role or replica.offline or fetch is None or fetch.offset != sent.offset:
+        if role is None or replica.role is not role or replica.offline or replica.is_damaged:
+            return
+        if fetch is None or fetch.offset != sent.offset:
             return
         try:
             self._execute(followed, self._apply(followed, role, result))
