@@ -6,6 +6,7 @@ import pytest
 
 from headrace.testing import EmbeddedBroker
 from tests.manager.manager_process import ManagerProcess
+from tests.manager.people import TeamOfUsers
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +19,15 @@ def broker() -> Iterator[EmbeddedBroker]:
 def manager(broker: EmbeddedBroker) -> Iterator[ManagerProcess]:
     with ManagerProcess(broker.bootstrap_servers) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def team(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TeamOfUsers]:
+    """A manager with one user of each role."""
+    people = TeamOfUsers(f"sqlite:///{tmp_path_factory.mktemp('catalog')}/catalog.db")
+    with ManagerProcess(broker.bootstrap_servers, "--catalog", people.catalog) as manager:
+        people.manager = manager
+        yield people
 
 
 @pytest.fixture

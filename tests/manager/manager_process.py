@@ -16,6 +16,7 @@ REQUEST_S_MAX = 60.0
 
 class ManagerProcess:
     def __init__(self, bootstrap: str, *options: str) -> None:
+        self._folder = tempfile.TemporaryDirectory()
         self._log: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115  (lives as long as the process)
         self.process = subprocess.Popen(
             [
@@ -31,6 +32,7 @@ class ManagerProcess:
             ],
             stdout=subprocess.PIPE,
             stderr=self._log,
+            cwd=self._folder.name,
             text=True,
         )
         assert self.process.stdout is not None
@@ -76,3 +78,4 @@ class ManagerProcess:
         self.http.close()
         self.stop()
         self._log.close()
+        self._folder.cleanup()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT = 9092
 BOOTSTRAP_DEFAULT = f"127.0.0.1:{DEFAULT_PORT}"
+CATALOG_DEFAULT = "sqlite:///headrace-manager.db"
 COMPLETION_TIMEOUT_MS = 1000
 CLUSTER_FOLDER = "./headrace-cluster"
 """Default folder of the cluster that `headrace up` starts."""
@@ -29,6 +30,18 @@ def bootstrap_option(function: Decorated) -> Decorated:
         show_default=True,
         show_envvar=True,
         help=f"Bootstrap servers; the default port is {DEFAULT_PORT}.",
+    )(function)
+
+
+def catalog_option(function: Decorated) -> Decorated:
+    return click.option(
+        "--catalog",
+        metavar="URL",
+        default=CATALOG_DEFAULT,
+        envvar="HEADRACE_CATALOG",
+        show_default=True,
+        show_envvar=True,
+        help="Database of users, sessions and history: sqlite:///FILE, or postgresql://HOST/NAME for several machines.",
     )(function)
 
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
@@ -12,22 +12,34 @@ from starlette.requests import ClientDisconnect
 
 from headrace import __version__
 from headrace.client.errors import ClientError
+from headrace.manager.access.boundary import Boundary, host_name
+from headrace.manager.access.callers import Callers
+from headrace.manager.access.forwarder import Forwarder
+from headrace.manager.access.guard import Guard, same_route
+from headrace.manager.access.logins import Logins
 from headrace.manager.api import (
+    access,
+    audit,
     brokers,
     cluster,
     configs,
     groups,
     health,
+    managers,
     people,
     records,
+    sessions,
     streams,
     topics,
     transactions,
     users,
 )
+from headrace.manager.asgi import Application
+from headrace.manager.catalog.database import Catalog
+from headrace.manager.catalog.shared_keys import FORWARDING, shared_key
 from headrace.manager.cluster_calls import ClusterCalls
 from headrace.manager.feeds import Feeds
-from headrace.manager.gate import Application, Gate
+from headrace.manager.gate import Gate
 from headrace.manager.keyed_writes import KeyedWrites
 from headrace.manager.metrics import ManagerMetrics
 from headrace.manager.parts import ManagerParts
@@ -41,26 +53,34 @@ from headrace.operations.errors import OperationError
 CLIENT_GONE = 499
 """Status in the log and metrics of a request whose client closed the connection."""
 OPENAPI_PATH = "/v1/openapi.json"
-ROUTERS = (health, people, topics, records, streams, configs, brokers, cluster, groups, transactions, users)
+ROUTERS = (
+    *(health, people, sessions, access, audit, managers),
+    *(topics, records, streams, configs, brokers, cluster, groups, transactions, users),
+)
 
 
-def create_app(settings: ManagerSettings) -> tuple[Application, ManagerParts]:
+def create_app(settings: ManagerSettings, catalog: Catalog) -> tuple[Application, ManagerParts]:
     """Return the application and its parts; it connects to the cluster when the first request needs it."""
     metrics = ManagerMetrics()
+    key = catalog.run_here(lambda connection: shared_key(connection, FORWARDING), writes=True).hex().encode()
     cluster_calls = ClusterCalls(settings.bootstrap)
     writers, readers = Writers(settings.bootstrap, metrics), Readers(settings.bootstrap)
     keyed = KeyedWrites(settings.bootstrap, cluster=cluster_calls, readers=readers, writers=writers)
+    callers = Callers(catalog, cluster_calls, needs_users=not settings.is_local)
     parts = ManagerParts(
-        settings=settings, metrics=metrics, cluster=cluster_calls, writers=writers, readers=readers, keyed=keyed,
-        feeds=Feeds(readers),
+        settings=settings, metrics=metrics, cluster=cluster_calls, catalog=catalog, callers=callers,
+        logins=Logins(catalog), writers=writers, readers=readers, keyed=keyed, feeds=Feeds(readers),
     )  # fmt: skip
 
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
         yield
+        await guard.close()
+        await callers.close()
         await parts.feeds.close()
         await parts.keyed.close()
         await parts.writers.close()
+        await catalog.close()
         parts.cluster.close()
 
     app = FastAPI(
@@ -73,13 +93,17 @@ def create_app(settings: ManagerSettings) -> tuple[Application, ManagerParts]:
         root_path=settings.root_path,
         lifespan=life,
         redirect_slashes=False,
+        dependencies=[Depends(same_route)],
     )
     app.state.parts = parts
     for module in ROUTERS:
         app.include_router(module.router)
     _answer_errors(app)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
-    return Gate(app, metrics, access_log=settings.access_log), parts
+    guard = Guard(app, callers=callers, catalog=catalog, forwarder=Forwarder(settings.tls_ca), key=key)
+    name = host_name(settings.url.partition("://")[2]) if settings.url else None
+    boundary = Boundary(settings.is_local, frozenset((name,) if name else ()), settings.proxies, key)
+    return Gate(guard, metrics, boundary, access_log=settings.access_log), parts
 
 
 def _answer_errors(app: FastAPI) -> None:

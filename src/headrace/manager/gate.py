@@ -4,12 +4,11 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
+from headrace.manager.access.boundary import Boundary, is_same_origin
+from headrace.manager.asgi import Application, Message, Receive, Scope, Send
 from headrace.manager.limits import (
     BODY_SECONDS_MAX,
     DISCARD_SECONDS_MAX,
@@ -19,14 +18,7 @@ from headrace.manager.limits import (
 )
 from headrace.manager.metrics import ManagerMetrics
 from headrace.manager.problems import MEDIA_TYPE, ApiProblem, problem_of, unexpected
-from headrace.manager.settings import is_loopback
 from headrace.ports.real.entropy import RealEntropy
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 REQUEST_ID_BYTES = 8
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -39,9 +31,12 @@ logger = logging.getLogger("headrace.manager")
 class Gate:
     """Wraps the application. It answers requests that may not reach a route, and errors that no route expects."""
 
-    def __init__(self, application: Application, metrics: ManagerMetrics, *, access_log: bool = True) -> None:
+    def __init__(
+        self, application: Application, metrics: ManagerMetrics, boundary: Boundary, *, access_log: bool = True
+    ) -> None:
         self._application = application
         self._metrics = metrics
+        self._boundary = boundary
         self._access_log = access_log
         self._entropy = RealEntropy()
 
@@ -56,7 +51,7 @@ class Gate:
         self._metrics.in_progress += 1
         began = time.monotonic()
         try:
-            refused = check(scope, exchange.headers, in_progress=self._metrics.in_progress)
+            refused = check(scope, exchange.headers, self._boundary, in_progress=self._metrics.in_progress)
             if refused is not None:
                 self._metrics.refused += 1
                 await exchange.fail(refused)
@@ -83,6 +78,7 @@ class Gate:
                 "client": (scope.get("client") or ("",))[0],
                 "method": method,
                 "path": scope["path"],
+                "user": getattr(scope["state"].get("caller"), "name", ""),
                 "status": exchange.status,
                 "duration_ms": round(seconds * 1000, 3),
             }
@@ -101,7 +97,7 @@ class _Exchange:
         self.request_id = (
             given.decode() if _REQUEST_ID.fullmatch(given) else entropy.random_bytes(REQUEST_ID_BYTES).hex()
         )
-        scope.setdefault("state", {})["request_id"] = self.request_id
+        scope.setdefault("state", {}).update(request_id=self.request_id, headers=self.headers)
         self.status = 0
         self.is_known_method = scope.get("method", "WEBSOCKET") in METHODS
         self._is_websocket = scope["type"] == "websocket"
@@ -181,45 +177,27 @@ SECURITY = (
 )  # fmt: skip
 
 
-def check(scope: Scope, headers: dict[bytes, bytes], *, in_progress: int = 0) -> ApiProblem | None:
+def check(scope: Scope, headers: dict[bytes, bytes], boundary: Boundary, *, in_progress: int = 0) -> ApiProblem | None:
     """Return the reason to refuse a request before it reaches a route; None to let it pass.
 
-    Without users only programs of this machine may use the API: a page of another site that a browser shows here could
-    otherwise send requests to it, also under a host name that its owner points to this machine.
+    A page of another site that a browser shows could otherwise send requests to the manager with the rights of the
+    machine or of a session, also under a host name that its owner points to this machine.
     """
     if in_progress > REQUESTS_AT_ONCE_MAX:
         return ApiProblem(503, f"the manager serves {REQUESTS_AT_ONCE_MAX} requests already: try again in a moment")
     if sum(name == b"host" for name, _ in scope["headers"]) > 1:
         return ApiProblem(400, "a request names its host once: leave the other Host headers out")
-    host = headers.get(b"host", b"").decode("latin-1")
-    name = host_name(host)
-    if name is None or not is_loopback(name):
-        return ApiProblem(
-            421, f'requests for host "{host}" are not served: use 127.0.0.1 or localhost, where the manager listens'
-        )
-    origin = headers.get(b"origin")
-    if origin is not None and not is_same_origin(origin.decode("latin-1"), host):
+    refused = boundary.admit(scope, headers)
+    if refused is not None:
+        return refused
+    origin, host = headers.get(b"origin"), headers.get(b"host", b"").decode("latin-1")
+    is_secure = scope.get("scheme") in ("https", "wss")
+    if origin is not None and not is_same_origin(origin.decode("latin-1"), host, is_secure=is_secure):
         return ApiProblem(403, "a page of another site may not use this manager: open the manager's own address")
     length = headers.get(b"content-length", b"0")
     if scope["type"] == "http" and length.isdigit() and int(length) > REQUEST_BODY_BYTES_MAX:
         return too_large()
     return None
-
-
-def host_name(host: str) -> str | None:
-    """Return the name in a Host header without the port; None if the header is not valid."""
-    try:
-        return urlsplit(f"//{host}").hostname
-    except ValueError:
-        return None
-
-
-def is_same_origin(origin: str, host: str) -> bool:
-    try:
-        parts = urlsplit(origin)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and parts.netloc == host
 
 
 def too_large() -> ApiProblem:

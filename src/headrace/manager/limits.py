@@ -113,3 +113,93 @@ FILTER_DEPTH_MAX = 32
 
 FILTERED_VALUE_BYTES_MAX = 1 << 20
 """Bytes of a key or value that a filter reads as JSON; the fields of a longer one count as missing."""
+
+CATALOG_CALLS_AT_ONCE_MAX = 5
+"""Connections of one manager to the catalog database; other calls wait."""
+
+CATALOG_CALLS_WAITING_MAX = 500
+"""Requests that wait for such a connection; more are refused with 503."""
+
+CATALOG_CONNECT_SECONDS_MAX = 3
+"""Time limit of a connection to the catalog database."""
+
+CATALOG_STATEMENT_MS_MAX = 5_000
+"""Time limit of one statement of the catalog, and of its wait for locks."""
+
+CATALOG_IDLE_TRANSACTION_MS_MAX = 1_500
+"""Time after which PostgreSQL ends the transaction of a manager that is stopped inside it."""
+
+MIGRATION_SECONDS_MAX = 120
+"""Time for creating or changing the tables of the catalog when a manager starts."""
+
+LEASE_MS = 3_000
+"""Time after the last heartbeat of the lease's holder at which another manager may take it over."""
+
+HEARTBEAT_MS = 750
+"""Interval of the heartbeats of a manager in the catalog."""
+
+MANAGER_FORGOTTEN_MS = 60_000
+"""Time without a heartbeat after which a manager leaves the list of managers."""
+
+USERS_MAX = 1_000
+"""Users of the manager in the catalog."""
+
+TOKENS_PER_USER_MAX = 50
+"""Tokens of one user."""
+
+SESSIONS_PER_USER_MAX = 20
+"""Sessions of one user; a further login ends the one that was not used for the longest time."""
+
+SESSION_SECONDS_MAX = 43_200
+"""Time after which a session ends."""
+
+SESSION_IDLE_SECONDS_MAX = 7_200
+"""Time without a request after which a session ends."""
+
+SESSION_USE_SECONDS = 60
+"""Interval at which a manager records the use of a session."""
+
+CALLER_KNOWN_SECONDS = 0.5
+"""Time for which a manager believes what it knows of a session, a token or a role; then it looks in the catalog."""
+
+CALLERS_KNOWN_MAX = 10_000
+"""Sessions and tokens that a manager remembers for that time."""
+
+USERS_MARK_SECONDS = 30
+"""Interval at which a manager without users looks in the cluster whether there were any."""
+
+LOGINS_AT_ONCE_MAX = 2
+"""Passwords that one manager checks at the same time, each of which takes 16 MiB; others wait."""
+
+LOGINS_WAITING_MAX = 50
+"""Logins that wait for it; more are refused with 503."""
+
+LOGIN_FAILURES_BY_PAIR_MAX = 5
+"""Failed logins of one user from one address without a pause; each further one doubles the pause."""
+
+LOGIN_FAILURES_BY_ADDRESS_MAX = 50
+"""Failed logins from one address, of all users, without a pause."""
+
+LOGIN_FAILURES_BY_USER_MAX = 100
+"""Failed logins of one user, from all addresses, without a pause."""
+
+LOGIN_WAIT_SECONDS_MAX = 60
+"""The longest pause after failed logins."""
+
+LOGIN_FAILURES_FORGOTTEN_SECONDS = 900
+"""Time without a failed login after which the failures are forgotten."""
+
+FORWARD_SECONDS_MAX = 15
+"""Time in which the lease's holder must answer a request that another manager forwards."""
+
+FORWARDED_BODY_BYTES_MAX = 1 << 20
+"""Bytes of the body of a request that changes the catalog."""
+
+AUDITED_BODY_BYTES_MAX = 4_096
+"""Bytes of the body of a request that its audit record keeps."""
+
+AUDIT_DAYS = 90
+"""Days for which audit records are kept."""
+
+REVOCATION_CHECK_SECONDS = 0.4
+"""Interval at which the rights of open streams are checked."""

@@ -10,6 +10,9 @@ from headrace.manager.metrics import ManagerMetrics
 from headrace.manager.settings import ManagerSettings
 
 if TYPE_CHECKING:
+    from headrace.manager.access.callers import Callers
+    from headrace.manager.access.logins import Logins
+    from headrace.manager.catalog.database import Catalog
     from headrace.manager.feeds import Feeds
     from headrace.manager.keyed_writes import KeyedWrites
     from headrace.manager.readers import Readers
@@ -21,6 +24,9 @@ class ManagerParts:
     settings: ManagerSettings
     metrics: ManagerMetrics
     cluster: ClusterCalls
+    catalog: "Catalog"
+    callers: "Callers"
+    logins: "Logins"
     writers: "Writers"
     readers: "Readers"
     keyed: "KeyedWrites"

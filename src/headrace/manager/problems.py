@@ -15,6 +15,7 @@ from headrace.client.errors import (
     UnsupportedByBroker,
 )
 from headrace.client.types import Outcome
+from headrace.manager.catalog.errors import NotInCatalog
 from headrace.model.errors import ErrorCode, error_name
 from headrace.model.nearest_names import meant
 from headrace.operations.errors import OperationError
@@ -24,6 +25,7 @@ RETRY_AFTER_SECONDS = 1
 
 TITLES = {
     400: "The request is not valid",
+    401: "Not logged in",
     403: "Not allowed",
     404: "Not found",
     405: "The method is not supported here",
@@ -89,8 +91,18 @@ STATUSES = {
 class ApiProblem(Exception):
     """A request that fails; `detail` says what happened and what to do next."""
 
-    def __init__(self, status: int, detail: str, *, error: str = "", extra: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        error: str = "",
+        extra: Mapping[str, object] | None = None,
+        retry_after: int = RETRY_AFTER_SECONDS,
+    ) -> None:
         super().__init__(detail)
+        self.retry_after = retry_after
+        """Seconds, in responses with status 429 and 503."""
         self.status = status
         self.detail = detail
         self.error = error
@@ -112,7 +124,9 @@ class ApiProblem(Exception):
         return {**members, **self.extra}
 
     def headers(self) -> dict[str, str]:
-        return {"retry-after": str(RETRY_AFTER_SECONDS)} if self.status in (429, 503) else {}
+        if self.status == 401:
+            return {"www-authenticate": "Bearer"}
+        return {"retry-after": str(self.retry_after)} if self.status in (429, 503) else {}
 
 
 def problem_of(error: Exception) -> ApiProblem | None:
@@ -132,6 +146,8 @@ def problem_of(error: Exception) -> ApiProblem | None:
             return ApiProblem(502, f"{error}; check that the bootstrap address is that of a broker")
         case BrokerUnreachable() | AuthenticationFailed() | BufferFull() | ClientClosed() | ClientError():
             return ApiProblem(503, str(error))
+        case NotInCatalog():
+            return ApiProblem(404, str(error))
         case OperationError():
             return ApiProblem(422, str(error))
         case _:

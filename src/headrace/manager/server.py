@@ -5,14 +5,16 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 import uvicorn
 
+from headrace.manager.access.users import have_users
 from headrace.manager.app import create_app
-from headrace.manager.settings import ManagerSettings
+from headrace.manager.catalog.database import Catalog
+from headrace.manager.settings import ManagerSettings, check_exposure
 from headrace.model.configs.listeners import address_text
 from headrace.operations.errors import OperationError
 
@@ -25,7 +27,9 @@ IDLE_SECONDS_MAX = 60
 class _Server(uvicorn.Server):
     """Announces its address when it accepts connections."""
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None], end: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, announce: Callable[[], Awaitable[None]], end: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._announce = announce
         self._end = end
@@ -45,14 +49,22 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            self._announce()
+            await self._announce()
 
 
 def run(settings: ManagerSettings) -> None:
     """Serve until a signal stops it."""
+    catalog = Catalog(settings.catalog)
+    check_exposure(settings, has_users=catalog.run_here(have_users, writes=False))
     listener = listen(settings.host, settings.port)
-    host, port = listener.getsockname()[:2]
-    application, parts = create_app(settings)
+    address = address_text(*listener.getsockname()[:2])
+    scheme = "https" if settings.tls_cert else "http"
+    application, parts = create_app(settings, catalog)
+
+    async def announce() -> None:
+        await catalog.join(settings.url or f"{scheme}://{address}")
+        print(f"headrace manager on {scheme}://{address}", flush=True)
+
     config = uvicorn.Config(
         application,
         http="httptools",
@@ -68,16 +80,14 @@ def run(settings: ManagerSettings) -> None:
         timeout_keep_alive=IDLE_SECONDS_MAX,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS_MAX,
         root_path=settings.root_path,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
     )
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s")
     for noisy in ("uvicorn", "uvicorn.error", "headrace.client"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     with listener:
-        asyncio.run(_Server(config, lambda: announce(host, port), parts.feeds.end_streams).serve([listener]))
-
-
-def announce(host: str, port: int) -> None:
-    print(f"headrace manager on http://{address_text(host, port)}", flush=True)
+        asyncio.run(_Server(config, announce, parts.feeds.end_streams).serve([listener]))
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -4,10 +4,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from headrace.manager.pages import page, style
+from headrace.manager.pages import HTML, page, style
 
 router = APIRouter(include_in_schema=False)
-HTML = "text/html; charset=utf-8"
 
 
 @router.get("/")

@@ -12,6 +12,7 @@ from headrace.client import Admin
 from headrace.client.errors import BrokerError, ClientError
 from headrace.client.types import LATEST as END
 from headrace.client.types import RecordMetadata
+from headrace.manager.access.callers import caller_of
 from headrace.manager.api.topics import existing
 from headrace.manager.filters import FilterError, Predicate, parse_filter
 from headrace.manager.keyed_writes import digest
@@ -29,8 +30,6 @@ from headrace.operations.times import parse_time
 
 router = APIRouter(prefix="/v1/topics/{topic}/records", tags=["records"])
 
-ANONYMOUS = b""
-"""The user of every request while there are no users; keys belong to a user."""
 ACKS: dict[str, Acks] = {"all": "all", "1": 1, "0": 0}
 DELIVERIES: dict[str, Acks] = {"at-most-once": 0, "at-least-once": "all", "exactly-once": "all"}
 
@@ -135,7 +134,7 @@ async def _produce_once(
         raise ApiProblem(400, f"Idempotency-Key must have 1 to {IDEMPOTENCY_KEY_LENGTH_MAX} printable ASCII characters")
     parts, media_type = parts_of(request), request.headers.get("content-type", "")
     outcome = await parts.keyed.write(
-        key=digest(ANONYMOUS, key.encode()),
+        key=digest(caller_of(request).name.encode(), key.encode()),
         request=digest(topic.encode(), media_type.encode(), str(request.query_params).encode(), body),
         topic=topic,
         records=records,

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 STYLE = "style.css"
+HTML = "text/html; charset=utf-8"
 
 
 def style() -> bytes:
