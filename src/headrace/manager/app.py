@@ -17,6 +17,7 @@ from headrace.manager.access.callers import Callers
 from headrace.manager.access.forwarder import Forwarder
 from headrace.manager.access.guard import Guard, same_route
 from headrace.manager.access.logins import Logins
+from headrace.manager.access.mask_rules import Masks
 from headrace.manager.api import (
     access,
     audit,
@@ -34,6 +35,7 @@ from headrace.manager.api import (
     transactions,
     users,
 )
+from headrace.manager.api import masks as mask_routes
 from headrace.manager.asgi import Application
 from headrace.manager.catalog.database import Catalog
 from headrace.manager.catalog.shared_keys import FORWARDING, shared_key
@@ -54,7 +56,7 @@ CLIENT_GONE = 499
 """Status in the log and metrics of a request whose client closed the connection."""
 OPENAPI_PATH = "/v1/openapi.json"
 ROUTERS = (
-    *(health, people, sessions, access, audit, managers),
+    *(health, people, sessions, access, mask_routes, audit, managers),
     *(topics, records, streams, configs, brokers, cluster, groups, transactions, users),
 )
 
@@ -67,9 +69,10 @@ def create_app(settings: ManagerSettings, catalog: Catalog) -> tuple[Application
     writers, readers = Writers(settings.bootstrap, metrics), Readers(settings.bootstrap)
     keyed = KeyedWrites(settings.bootstrap, cluster=cluster_calls, readers=readers, writers=writers)
     callers = Callers(catalog, cluster_calls, needs_users=not settings.is_local)
+    masks = Masks(catalog)
     parts = ManagerParts(
         settings=settings, metrics=metrics, cluster=cluster_calls, catalog=catalog, callers=callers,
-        logins=Logins(catalog), writers=writers, readers=readers, keyed=keyed, feeds=Feeds(readers),
+        logins=Logins(catalog), masks=masks, writers=writers, readers=readers, keyed=keyed, feeds=Feeds(readers),
     )  # fmt: skip
 
     @asynccontextmanager
@@ -100,7 +103,7 @@ def create_app(settings: ManagerSettings, catalog: Catalog) -> tuple[Application
         app.include_router(module.router)
     _answer_errors(app)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
-    guard = Guard(app, callers=callers, catalog=catalog, forwarder=Forwarder(settings.tls_ca), key=key)
+    guard = Guard(app, callers=callers, masks=masks, catalog=catalog, forwarder=Forwarder(settings.tls_ca), key=key)
     name = host_name(settings.url.partition("://")[2]) if settings.url else None
     boundary = Boundary(settings.is_local, frozenset((name,) if name else ()), settings.proxies, key)
     return Gate(guard, metrics, boundary, access_log=settings.access_log), parts

@@ -80,11 +80,12 @@ class RecordStream:
         yield []  # The client learns that the stream has begun.
         while True:
             taken = await buffer.take(STREAM_HEARTBEAT_SECONDS)
-            yield [
+            wanted = [
                 record
                 for record in taken
                 if record.partition in self.next and record.offset >= self.next[record.partition]
             ]
+            yield self._plan.masking(wanted)
             if not taken and (buffer.is_closed or buffer.has_overflowed):
                 return
 

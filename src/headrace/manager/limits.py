@@ -189,6 +189,9 @@ LOGIN_WAIT_SECONDS_MAX = 60
 LOGIN_FAILURES_FORGOTTEN_SECONDS = 900
 """Time without a failed login after which the failures are forgotten."""
 
+MASKS_MAX = 500
+"""Rules that mask fields of records."""
+
 FORWARD_SECONDS_MAX = 15
 """Time in which the lease's holder must answer a request that another manager forwards."""
 

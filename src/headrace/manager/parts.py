@@ -12,6 +12,7 @@ from headrace.manager.settings import ManagerSettings
 if TYPE_CHECKING:
     from headrace.manager.access.callers import Callers
     from headrace.manager.access.logins import Logins
+    from headrace.manager.access.mask_rules import Masks
     from headrace.manager.catalog.database import Catalog
     from headrace.manager.feeds import Feeds
     from headrace.manager.keyed_writes import KeyedWrites
@@ -27,6 +28,7 @@ class ManagerParts:
     catalog: "Catalog"
     callers: "Callers"
     logins: "Logins"
+    masks: "Masks"
     writers: "Writers"
     readers: "Readers"
     keyed: "KeyedWrites"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from headrace.client.aio.consumer import Consumer
 from headrace.client.types import ConsumerRecord
+from headrace.manager.access.mask_rules import Masking
 from headrace.manager.filters import Predicate
 from headrace.manager.limits import (
     FILTERED_RECORDS_MAX,
@@ -28,6 +29,8 @@ class ReadPlan:
     """`positions` go before `offset`, which goes before `time_ms`, which goes before `start`."""
 
     topic: str
+    masking: Masking
+    """Masks the records before anything else looks at them."""
     partition: int | None = None
     """None for the whole topic."""
     positions: Mapping[int, int] = field(default_factory=dict)
@@ -139,7 +142,7 @@ class TopicRead:
         )
         if not taken:
             await self._skip_markers()
-        return taken
+        return self._plan.masking(taken)
 
     def _is_full(self) -> bool:
         return self._looked_at >= FILTERED_RECORDS_MAX or self._bytes >= READ_RESPONSE_BYTES_MAX

@@ -60,7 +60,11 @@ def caller_of(connection: HTTPConnection) -> Caller:
     return caller
 
 
-CurrentCaller = Annotated[Caller, Depends(caller_of)]
+async def _current(connection: HTTPConnection) -> Caller:
+    return caller_of(connection)  # A function that is not async would run in a thread.
+
+
+CurrentCaller = Annotated[Caller, Depends(_current)]
 
 
 def session_of(headers: Mapping[bytes, bytes]) -> str:

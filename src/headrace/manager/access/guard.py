@@ -16,6 +16,7 @@ from starlette.requests import HTTPConnection
 from headrace.manager.access.audit import AuditRecord, write_record
 from headrace.manager.access.callers import ANONYMOUS, Caller, Callers, session_of
 from headrace.manager.access.forwarder import Forwarder, target_of
+from headrace.manager.access.mask_rules import Masks
 from headrace.manager.access.roles import RULES, RouteRule, RuleBook, UserRole
 from headrace.manager.access.users import csrf_token
 from headrace.manager.asgi import Application, Message, Receive, Scope, Send
@@ -36,10 +37,18 @@ logger = logging.getLogger("headrace.manager")
 
 class Guard:
     def __init__(
-        self, application: Application, *, callers: Callers, catalog: Catalog, forwarder: Forwarder, key: bytes
+        self,
+        application: Application,
+        *,
+        callers: Callers,
+        masks: Masks,
+        catalog: Catalog,
+        forwarder: Forwarder,
+        key: bytes,
     ) -> None:
         self._application = application
         self._callers = callers
+        self._masks = masks
         self._catalog = catalog
         self._forwarder = forwarder
         self._key = key
@@ -66,7 +75,7 @@ class Guard:
         if rule.is_leased and self._catalog.standing.epoch is None:
             await self._forward(scope, receive, send, headers)
         elif rule.is_stream:
-            await self._stream(scope, receive, send, caller, rule)
+            await self._stream(scope, receive, send, caller)
         elif rule.is_audited:
             await self._audited(scope, receive, send, caller, route, rule)
         else:
@@ -132,11 +141,11 @@ class Guard:
         except ApiProblem as problem:  # The change is made: its client gets to know that, and the log has the record.
             logger.error("an audit record cannot be stored (%s): %s", problem.detail, record)
 
-    async def _stream(self, scope: Scope, receive: Receive, send: Send, caller: Caller, rule: RouteRule) -> None:
+    async def _stream(self, scope: Scope, receive: Receive, send: Send, caller: Caller) -> None:
         """Run the application until it ends, or until the caller loses the right to the stream."""
         task = asyncio.current_task()
         assert task is not None
-        stream = GuardedStream(task, caller, rule.role)
+        stream = GuardedStream(task, caller)
         self._streams.add(stream)
         if self._watcher is None or self._watcher.done():
             self._watcher = asyncio.create_task(self._watch())
@@ -153,12 +162,14 @@ class Guard:
     async def _watch(self) -> None:
         """End the streams whose callers have lost their right, until there are no streams."""
         while self._streams:
+            with suppress(ApiProblem):
+                await self._masks.refresh()
             for caller in {stream.caller for stream in self._streams}:
                 role = UserRole.ANYONE
                 with suppress(ApiProblem):  # Without the catalog no right can be shown.
                     role = await self._callers.still(caller)
                 for stream in [*self._streams]:
-                    if stream.caller == caller and role < stream.role:
+                    if stream.caller == caller and role is not caller.role:  # Masks depend on the role.
                         stream.revoke()
             await asyncio.sleep(REVOCATION_CHECK_SECONDS)
 
@@ -171,10 +182,9 @@ class Guard:
 class GuardedStream:
     """A response without an end, or a WebSocket, and the right of its caller."""
 
-    def __init__(self, task: "asyncio.Task[Any]", caller: Caller, role: UserRole) -> None:
+    def __init__(self, task: "asyncio.Task[Any]", caller: Caller) -> None:
         self._task = task
         self.caller = caller
-        self.role = role
         self.is_revoked = False
         self._has_begun = False
 
@@ -222,7 +232,7 @@ def _check_csrf(headers: dict[bytes, bytes]) -> None:
         )
 
 
-def same_route(connection: HTTPConnection) -> None:
+async def same_route(connection: HTTPConnection) -> None:
     """Refuse a route that the guard did not mean; every route depends on this."""
     route = getattr(connection.scope.get("route"), "path", None)
     if route is None or connection.scope["state"].get("route") != route:

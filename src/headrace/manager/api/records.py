@@ -232,6 +232,7 @@ async def read(
     """
     plan = ReadPlan(
         topic=topic,
+        masking=await parts.masks.masking(topic, caller_of(request)),
         partition=partition,
         positions=parse_positions(positions),
         offset=_offset(offset, partition),

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Query, Response
 
+from headrace.manager.access.callers import CurrentCaller
 from headrace.manager.api.records import POSITIONS, parse_positions, parse_predicate, parse_start_time
 from headrace.manager.api.topics import existing
 from headrace.manager.event_streams import MEDIA_TYPE, EventStreamResponse, RecordStream
@@ -20,6 +21,7 @@ router = APIRouter(prefix="/v1/topics/{topic}/stream", tags=["records"])
             responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}})  # fmt: skip
 async def stream(
     parts: Parts,
+    caller: CurrentCaller,
     topic: str,
     partition: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="One partition alone.")] = None,
     time: Annotated[str | None, Query(max_length=40, description="Start at this time, such as 15m (ago).")] = None,
@@ -40,6 +42,7 @@ async def stream(
     """
     plan = ReadPlan(
         topic=topic,
+        masking=await parts.masks.masking(topic, caller),
         partition=partition,
         positions=parse_positions(last_event_id or positions),
         time_ms=parse_start_time(time),
