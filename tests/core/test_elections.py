@@ -77,7 +77,7 @@ class TestPreferred:
         assert (cluster.state.leader, cluster.state.isr) == (2, (2, 3))
         (result,) = cluster.elect(Election.PREFERRED, ORDERS)
         assert result.error == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-        assert result.message == "the preferred leader, broker 1, is not in sync or not running"
+        assert result.message == "the preferred leader, broker 1, is not in sync, not running or impaired"
         cluster.join(1)
         assert errors(cluster.elect(Election.PREFERRED, ORDERS)) == [ErrorCode.NONE]
         assert (cluster.state.leader, cluster.state.isr) == (1, (1, 2, 3))

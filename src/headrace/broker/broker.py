@@ -4,7 +4,7 @@ Handlers and coordinators see it only through the protocols of `services.py`.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from headrace.broker.access import OpenAccess
@@ -17,6 +17,7 @@ from headrace.broker.coordinators.groups import Groups
 from headrace.broker.coordinators.host import Runtime
 from headrace.broker.coordinators.replay import ReplayQueue
 from headrace.broker.coordinators.transactions import Transactions
+from headrace.broker.health import take_health
 from headrace.broker.logs import NodeLogger
 from headrace.broker.lookups import Lookups
 from headrace.broker.metrics import Metrics
@@ -91,6 +92,7 @@ class RunningBroker:
             timers=timers,
             logger=logger,
             log_end_of=partitions.log_end_of,
+            health=partial(take_health, metrics, partitions, ports.spawner),
         )
         self.membership = member.membership
         self.lifecycle = member.lifecycle

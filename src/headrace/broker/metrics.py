@@ -101,6 +101,16 @@ class Metrics:
         self.turn_ms_max = 0.0
         """The longest turn since the last scrape, which is the longest delay of the loop."""
 
+        self._peak_turn_ms = 0.0
+        self.peak_append_ms = 0.0
+        """The longest write of logs since the last heartbeat."""
+
+    def take_peaks(self) -> tuple[float, float]:
+        """Return the longest turn and the longest write since the last call."""
+        peaks = (self._peak_turn_ms, self.peak_append_ms)
+        self._peak_turn_ms = self.peak_append_ms = 0.0
+        return peaks
+
     def loop_turn(self, elapsed_ms: float) -> None:
         """Note the duration of a turn.
 
@@ -117,6 +127,8 @@ class Metrics:
             self.commits_of_turn = 0
         if elapsed_ms > self.turn_ms_max:
             self.turn_ms_max = elapsed_ms
+        if elapsed_ms > self._peak_turn_ms:
+            self._peak_turn_ms = elapsed_ms
 
     def request_answered(self, api_key: int, elapsed_ms: float, times: int = 1) -> None:
         """Note the time of a request from its last byte received to the first byte of its response."""

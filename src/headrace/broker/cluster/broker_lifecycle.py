@@ -16,6 +16,7 @@ from headrace.broker.peers.requests import PeerRequests
 from headrace.broker.timers import Timer, Timers
 from headrace.core.controller.commands import BrokerHeartbeat, BrokerRegistration, BrokerState, NewBroker
 from headrace.core.controller.delta import MetadataDelta
+from headrace.core.controller.health import HealthReport
 from headrace.core.controller.lifecycle import (
     AdmitClients,
     Beat,
@@ -65,10 +66,13 @@ class BrokerLifecycle:
         peers: PeerRequests,
         timers: Timers,
         logger: NodeLogger,
+        health: Callable[[], HealthReport],
         heartbeat_interval_ms: float,
         session_timeout_ms: float,
     ) -> None:
+        """`health` reports what the node has seen since the last call."""
         self._node_id = node_id
+        self._health = health
         self._controller = controller
         self._membership = membership
         self._peers = peers
@@ -205,6 +209,7 @@ class BrokerLifecycle:
             metadata_offset=self._controller.image.version - 1,
             wants_fence=beat.wants_fence,
             wants_shut_down=beat.wants_shut_down,
+            health=self._health(),
         )
         remote = self._remote
         if remote is None:

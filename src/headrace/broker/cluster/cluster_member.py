@@ -10,6 +10,7 @@ from headrace.broker.cluster.replica_care import ReplicaCare
 from headrace.broker.logs import NodeLogger
 from headrace.broker.peers.requests import PeerRequests
 from headrace.broker.timers import Timers
+from headrace.core.controller.health import HealthReport
 from headrace.core.controller.settings import ControllerSettings
 from headrace.model.configs.values import BrokerConfig
 from headrace.model.ids import NodeId
@@ -26,6 +27,7 @@ class ClusterMember:
         timers: Timers,
         logger: NodeLogger,
         log_end_of: LogEndOf,
+        health: Callable[[], HealthReport],
     ) -> None:
         """`config` returns the configs in force, of which some change while the broker runs."""
         timeouts = config().cluster
@@ -53,6 +55,7 @@ class ClusterMember:
             peers=peers,
             timers=timers,
             logger=logger,
+            health=health,
             heartbeat_interval_ms=timeouts.heartbeat_interval_ms,
             session_timeout_ms=timeouts.session_timeout_ms,
         )

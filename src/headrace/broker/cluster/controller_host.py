@@ -247,6 +247,9 @@ class ControllerHost:
     def fence_broker(self, node_id: NodeId, broker_epoch: int) -> Proposal[BrokerResult]:
         return self.propose(lambda controller: controller.fence_broker(node_id, broker_epoch))
 
+    def set_impaired(self, node_id: NodeId, broker_epoch: int, *, impaired: bool) -> Proposal[bool]:
+        return self.propose(lambda controller: controller.set_impaired(node_id, broker_epoch, impaired=impaired))
+
     def set_promotion(self, node_id: NodeId, *, allowed: bool) -> Proposal[None]:
         return self.propose(lambda controller: controller.set_promotion(node_id, allowed=allowed))
 

@@ -21,6 +21,7 @@ from headrace.core.controller.commands import (
     BrokerState,
     NewBroker,
 )
+from headrace.core.controller.health import BrokerHealths, HealthReport
 from headrace.core.controller.recoveries import LogEnd, LogEndReports
 from headrace.core.controller.replica_faults import FaultyReplica
 from headrace.core.controller.sessions import BrokerSession, BrokerSessions
@@ -51,6 +52,7 @@ class Membership:
         self._controller = controller
         self._sessions = BrokerSessions(session_timeout_ms)
         self._shutdowns = ControlledShutdowns()
+        self._healths = BrokerHealths()
         self._log_ends = LogEndReports()
         self._peers = peers
         self._timers = timers
@@ -68,6 +70,7 @@ class Membership:
         self._activations += 1
         self._sessions.clear()
         self._shutdowns.clear()
+        self._healths.clear()
         self._log_ends.clear()
         self._replica_care.activity_changed()
         if is_active:
@@ -138,6 +141,7 @@ class Membership:
         if broker is not None and broker.broker_epoch == beat.broker_epoch and self._controller.is_active:
             self._sessions.open(session, self._timers.now_ms())
             self._shutdowns.heard(session, beat.metadata_offset)
+            self._note_health(session, beat.health, is_impaired=broker.impaired)
         state = self._controller.heartbeat(
             beat, moves_are_seen=lambda: self._shutdowns.are_moves_seen(session, self._controller.image)
         )
@@ -156,6 +160,21 @@ class Membership:
             else:
                 self._shutdowns.moved(session, self._controller.image.version - 1)
         answered.complete(outcome)
+
+    def _note_health(self, session: BrokerSession, report: HealthReport, *, is_impaired: bool) -> None:
+        now_ms = self._timers.now_ms()
+        impaired = self._healths.heard(session, report, is_impaired=is_impaired, now_ms=now_ms)
+        if impaired is not None:
+            proposal = self._controller.set_impaired(session.node_id, session.broker_epoch, impaired=impaired)
+            proposal.then(partial(self._impaired, session.node_id, report, impaired))
+
+    def _impaired(self, node_id: NodeId, report: HealthReport, impaired: bool, outcome: bool | ProposalFailed) -> None:
+        if outcome is not True:
+            return
+        if impaired:
+            self._logger.warning(f"broker {node_id} is impaired, and others lead its partitions: {report.text}")
+        else:
+            self._logger.info(f"broker {node_id} is not impaired any more")
 
     def unregister(self, node_id: NodeId) -> Proposal[BrokerResult]:
         return self._controller.unregister_broker(node_id)

@@ -3,6 +3,7 @@
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.peers.requests import PeerFailure
 from headrace.core.controller.commands import BrokerHeartbeat, BrokerRegistration, BrokerState, NewBroker
+from headrace.core.controller.health import HealthReport
 from headrace.core.controller.records import Endpoint, FeatureRange
 from headrace.model.configs.listeners import SECURITY_PROTOCOLS
 from headrace.model.errors import ErrorCode
@@ -102,6 +103,9 @@ def heartbeat_request(beat: BrokerHeartbeat) -> BrokerHeartbeatRequest:
         current_metadata_offset=beat.metadata_offset,
         want_fence=beat.wants_fence,
         want_shut_down=beat.wants_shut_down,
+        turn_ms=beat.health.turn_ms,
+        append_ms=beat.health.append_ms,
+        is_full=beat.health.is_full,
     )
 
 
@@ -112,6 +116,7 @@ def heartbeat(request: BrokerHeartbeatRequest) -> BrokerHeartbeat:
         metadata_offset=request.current_metadata_offset,
         wants_fence=request.want_fence,
         wants_shut_down=request.want_shut_down,
+        health=HealthReport(request.turn_ms, request.append_ms, request.is_full),
     )
 
 

@@ -359,7 +359,7 @@ class PartitionTable:
         self.syncs.end_turn()
 
     def _write_touched(self, touched: list[Replica]) -> None:
-        wall_ms = self._clock.wall_ms()
+        wall_ms, began_ms = self._clock.wall_ms(), self._clock.monotonic_ms()
         active = self.active
         metrics = self._metrics
         for partition in touched:
@@ -370,6 +370,7 @@ class PartitionTable:
             metrics.bytes_appended += log.appended_bytes - appended_bytes
             active[partition] = None
             self.start_due_work(partition, wall_ms)
+        metrics.peak_append_ms = max(metrics.peak_append_ms, self._clock.monotonic_ms() - began_ms)
         touched.clear()
 
     def start_due_work(self, partition: Replica, wall_ms: int) -> None:

@@ -108,6 +108,39 @@ def fence_broker(
     return ControllerDecision((fencing, *_losses(image, settings, node_id)), BrokerResult())
 
 
+def set_impaired(
+    image: MetadataImage, settings: ControllerSettings, node_id: NodeId, broker_epoch: int, *, impaired: bool
+) -> ControllerDecision[bool]:
+    """Take the leadership from an impaired broker where others can lead; return whether its state changes.
+
+    At most half of the brokers are impaired, so that leaders are not moved away from the few that are left.
+    """
+    broker = image.brokers.get(node_id)
+    if broker is None or broker.broker_epoch != broker_epoch or broker.impaired == impaired or not image.replicates:
+        return ControllerDecision((), False)
+    known = frozenset(each.node_id for each in image.brokers.values() if each.impaired and each.takes_partitions)
+    running = sum(each.takes_partitions for each in image.brokers.values())
+    if impaired and len(known) >= running // 2:
+        return ControllerDecision((), False)
+    changed = BrokerRegistrationChangeRecord(node_id, broker_epoch, impaired=impaired)
+    if not impaired:
+        return ControllerDecision((changed,), True)
+    rules = TopicRules(image, settings, impaired=known | {node_id})
+    return ControllerDecision((changed, *_handed_over(image, node_id, rules)), True)
+
+
+def _handed_over(image: MetadataImage, node_id: NodeId, rules: TopicRules) -> Iterator[PartitionChangeRecord]:
+    """Yield the changes of the partitions that an impaired broker leads."""
+    for topic, partitions in image.partitions_of_member(node_id):
+        of_topic = rules.of(topic)
+        for partition in partitions:
+            state = topic.partitions[partition]
+            if state.leader == node_id:
+                record = change_record(topic.topic_id, partition, state, change(state, of_topic))
+                if record is not None:
+                    yield record
+
+
 def unregister_broker(image: MetadataImage, node_id: NodeId) -> ControllerDecision[BrokerResult]:
     """Remove a broker for good; its partitions stay without a leader until it registers again."""
     broker = image.brokers.get(node_id)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Generic, NamedTuple, TypeVar
 
+from headrace.core.controller.health import SOUND, HealthReport
 from headrace.core.controller.records import Endpoint, FeatureRange, Record
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_EPOCH, NO_NODE, NO_TOPIC_ID, LeaderEpoch, NodeId, ProducerId, TopicId
@@ -158,6 +159,7 @@ class BrokerHeartbeat:
     """The offset of the last record of the metadata log that the broker has applied."""
     wants_fence: bool = False
     wants_shut_down: bool = False
+    health: HealthReport = SOUND
 
 
 class BrokerState(NamedTuple):

@@ -138,6 +138,9 @@ class Controller:
     def fence_broker(self, node_id: NodeId, broker_epoch: int) -> ControllerDecision[BrokerResult]:
         return brokers.fence_broker(self.image, self.settings, node_id, broker_epoch)
 
+    def set_impaired(self, node_id: NodeId, broker_epoch: int, *, impaired: bool) -> ControllerDecision[bool]:
+        return brokers.set_impaired(self.image, self.settings, node_id, broker_epoch, impaired=impaired)
+
     def unregister_broker(self, node_id: NodeId) -> ControllerDecision[BrokerResult]:
         return brokers.unregister_broker(self.image, node_id)
 

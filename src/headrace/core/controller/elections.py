@@ -84,7 +84,7 @@ def _elect(
         return [], ElectionResult(topic.name, partition, ErrorCode.ELECTION_NOT_NEEDED, message)
     new = change(state, rules.of(topic), election=election)
     if election is Election.PREFERRED and new.leader != state.replicas[0]:
-        message = f"the preferred leader, broker {state.replicas[0]}, is not in sync or not running"
+        message = f"the preferred leader, broker {state.replicas[0]}, is not in sync, not running or impaired"
         return [], ElectionResult(topic.name, partition, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, message)
     record = change_record(topic.topic_id, partition, state, new)
     if record is None:

@@ -90,6 +90,8 @@ class BrokerImage(NamedTuple):
     metadata_directory: bytes = b""
     in_controlled_shutdown: bool = False
     boot_id: str = ""
+    impaired: bool = False
+    """True while the broker is too slow or full to lead while others can."""
 
     @property
     def takes_partitions(self) -> bool:
@@ -352,6 +354,7 @@ class MetadataImage:
             record.metadata_directory,
             record.in_controlled_shutdown,
             record.boot_id,
+            record.impaired,
         )
 
     def _apply_broker_change(self, record: BrokerRegistrationChangeRecord) -> None:
@@ -363,6 +366,7 @@ class MetadataImage:
                 if record.in_controlled_shutdown is None
                 else record.in_controlled_shutdown
             ),
+            impaired=broker.impaired if record.impaired is None else record.impaired,
         )
 
     def _broker(self, node_id: NodeId, broker_epoch: int) -> BrokerImage:
@@ -443,6 +447,7 @@ class MetadataImage:
                 broker.metadata_directory,
                 broker.in_controlled_shutdown,
                 broker.boot_id,
+                broker.impaired,
             )
         for topic in self.topics.values():
             yield TopicRecord(topic.name, topic.topic_id)

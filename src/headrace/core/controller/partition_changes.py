@@ -1,10 +1,10 @@
 """Change one partition: elect its leader, and keep its in-sync and eligible replicas and its reassignment consistent.
 
-A leader is elected from the in-sync replicas on brokers that are available, in the order of the replicas; then from
-the eligible leader replicas; then, if unclean elections are allowed, from all replicas. Otherwise the partition has no
-leader. A replica that leaves the in-sync set while that is below min.insync.replicas becomes an eligible leader
-(KIP-966): nothing is committed below the minimum, so that it has every committed record. Both rules need the same
-minimum here and on the leader.
+A leader is elected from the in-sync replicas on brokers that are available, in the order of the replicas, those on
+impaired brokers last; then from the eligible leader replicas; then, if unclean elections are allowed, from all
+replicas. Otherwise the partition has no leader. A replica that leaves the in-sync set while that is below
+min.insync.replicas becomes an eligible leader (KIP-966): nothing is committed below the minimum, so that it has every
+committed record. Both rules need the same minimum here and on the leader.
 """
 
 from collections.abc import Collection, Sequence, Set
@@ -38,6 +38,8 @@ class ElectionRules:
     min_insync_replicas: int
     unclean: bool = False
     """True if the topic prefers a leader that lacks records to none."""
+    impaired: Set[NodeId] = NO_NODES
+    """The brokers that lead only what no other available broker has in sync."""
     replicates: bool = True
     """False at levels of metadata.version without eligible leader replicas."""
 
@@ -117,11 +119,13 @@ def _elected(
     """Return the leader, and whether it has every committed record."""
     available = rules.available
     preferred = replicas[0]
-    if election is Election.PREFERRED and preferred in in_sync and preferred in available:
+    sound = [node for node in replicas if node in in_sync and node in available and node not in rules.impaired]
+    if election is Election.PREFERRED and preferred in sound:
         return preferred, True
-    if current in available and current in in_sync and current in replicas:
+    if current in available and current in in_sync and current in replicas and (current in sound or not sound):
         return current, True
     live = [node for node in replicas if node in available]
+    live.sort(key=lambda node: node in rules.impaired)
     for known in (in_sync, eligible):
         for node in live:
             if node in known:

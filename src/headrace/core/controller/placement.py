@@ -3,7 +3,8 @@
 Each partition's preferred leader is on the host that has the fewest preferred leaders of the topic; of those, the one
 that has the fewest of all topics, so that successive topics continue where the earlier ones ended. Hosts that are equal
 alternate between racks. The same rules choose the broker of the host. Further replicas avoid hosts that already have
-one, then brokers that are fenced, then racks: a broker that restarts gets its replicas although it cannot lead now.
+one, then brokers that are fenced or impaired, then racks: a broker that restarts gets its replicas although it cannot
+lead now.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,9 +40,11 @@ class Placement:
 
     def __init__(self, brokers: Iterable[BrokerImage], preferred_leaders: Mapping[NodeId, int]) -> None:
         registered = sorted(brokers, key=lambda broker: broker.node_id)
-        available = [broker for broker in registered if broker.takes_partitions]
+        running = [broker for broker in registered if broker.takes_partitions]
+        available = [broker for broker in running if not broker.impaired] or running
         self._hosts = _alternating_racks(available)
-        self._unavailable = [broker for broker in registered if not broker.takes_partitions]
+        self._available = frozenset(broker.node_id for broker in available)
+        self._unavailable = [broker for broker in registered if broker.node_id not in self._available]
         self._broker_count = len(registered)
         self._preferred = {broker.node_id: preferred_leaders.get(broker.node_id, 0) for broker in available}
 
@@ -103,7 +106,12 @@ class Placement:
             chosen.append(
                 min(
                     (broker for host in turned for broker in host if broker not in chosen),
-                    key=lambda broker: (broker.host in hosts, not broker.takes_partitions, broker.rack in racks),
+                    key=lambda broker: (
+                        broker.host in hosts,
+                        broker.node_id not in self._available,
+                        not broker.takes_partitions,
+                        broker.rack in racks,
+                    ),
                 )
             )
         return tuple(broker.node_id for broker in chosen)

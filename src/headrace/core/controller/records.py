@@ -185,6 +185,7 @@ class RegisterBrokerRecord(_Fields, frozen=True):
     in_controlled_shutdown: bool = False
     boot_id: str = ""
     """The boot of the machine on which the process runs; empty if it cannot be read."""
+    impaired: bool = False
 
 
 class UnregisterBrokerRecord(_Fields, frozen=True):
@@ -199,6 +200,8 @@ class BrokerRegistrationChangeRecord(_Fields, frozen=True):
     broker_epoch: int
     fenced: bool | None = None
     in_controlled_shutdown: bool | None = None
+    impaired: bool | None = None
+    """True if the broker is too slow or full to lead while others can."""
 
 
 class FeatureLevelRecord(_Fields, frozen=True):
@@ -323,7 +326,7 @@ RECORD_TYPES = (
         versions=(
             RecordVersion(METADATA_VERSION_MIN, 6),
             RecordVersion(METADATA_VERSION_MIN, 12),
-            RecordVersion(REPLICATION_LEVEL, 13),
+            RecordVersion(REPLICATION_LEVEL, 14),
         ),
     ),
     _first_version(1, UnregisterBrokerRecord),
@@ -338,7 +341,11 @@ RECORD_TYPES = (
     _first_version(9, RemoveTopicRecord),
     _first_version(12, FeatureLevelRecord),
     _first_version(15, ProducerIdsRecord),
-    _first_version(17, BrokerRegistrationChangeRecord),
+    RecordType(
+        number=17,
+        structure=BrokerRegistrationChangeRecord,
+        versions=(RecordVersion(METADATA_VERSION_MIN, 4), RecordVersion(REPLICATION_LEVEL, 5)),
+    ),
     RecordType(
         number=100,
         structure=SnapshotHeaderRecord,

@@ -1,6 +1,6 @@
 """The rules of elections per topic, from the configs of topics and of the cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from headrace.core.controller.image import MetadataImage, TopicImage
 from headrace.core.controller.partition_changes import ElectionRules
@@ -23,11 +23,12 @@ class TopicRules:
         *,
         without: NodeId = NO_NODE,
         including: NodeId = NO_NODE,
+        impaired: Set[NodeId] | None = None,
         cluster_configs: Mapping[str, str] | None = None,
     ) -> None:
         """`without` is a broker that the decision takes out of service, `including` one that it puts into service.
 
-        `cluster_configs` are those that the decision sets for every broker.
+        `impaired` and `cluster_configs` are those that the decision sets, for all brokers.
         """
         self._image = image
         self._layers = BrokerLayers(
@@ -39,6 +40,8 @@ class TopicRules:
             for broker in image.brokers.values()
             if (broker.takes_partitions or broker.node_id == including) and broker.node_id != without
         )
+        known = (broker.node_id for broker in image.brokers.values() if broker.impaired)
+        self._impaired = frozenset(known if impaired is None else impaired)
         self._shared: dict[int, ElectionRules] = {}
         """The rules of topics without configs, by the number of replicas."""
 
@@ -62,6 +65,7 @@ class TopicRules:
         assert isinstance(minimum, int)
         return ElectionRules(
             available=self._available,
+            impaired=self._impaired,
             min_insync_replicas=minimum,
             unclean=bool(self._layers.topic_value(_UNCLEAN_ELECTION, configs)),
             replicates=self._image.replicates,

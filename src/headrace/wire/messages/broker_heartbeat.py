@@ -8,8 +8,17 @@ from dataclasses import dataclass
 from struct import Struct
 
 from headrace.wire.codec import Encoding, begin_encoding, decode, encode
-from headrace.wire.primitives.layouts import Buffer
-from headrace.wire.primitives.readers import end_tag, read_compact_array, read_tag, read_tag_count, read_uuid, skip_tags
+from headrace.wire.primitives.layouts import BOOL, INT32, Buffer
+from headrace.wire.primitives.readers import (
+    end_tag,
+    read_bool,
+    read_compact_array,
+    read_number,
+    read_tag,
+    read_tag_count,
+    read_uuid,
+    skip_tags,
+)
 from headrace.wire.primitives.writers import Write, write_compact_array, write_tags, write_uuid
 
 API_KEY = 63
@@ -31,6 +40,9 @@ class BrokerHeartbeatRequest:
     want_fence: bool = False
     want_shut_down: bool = False
     offline_log_dirs: tuple[bytes, ...] = ()
+    turn_ms: int = 0
+    append_ms: int = 0
+    is_full: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +84,20 @@ def _read_request_v1(body: Buffer, position: int) -> tuple[BrokerHeartbeatReques
     broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down = _IQQFF.unpack_from(body, position)
     position += 22
     offline_log_dirs: tuple[bytes, ...] = ()
+    turn_ms: int = 0
+    append_ms: int = 0
+    is_full: bool = False
     tag_count, position = read_tag_count(body, position)
     for _ in range(tag_count):
         tag, position, stop = read_tag(body, position)
         if tag == 0:
             offline_log_dirs, position = read_compact_array(body, position, 16, read_uuid)
+        elif tag == 10000:
+            turn_ms, position = read_number(body, position, INT32)
+        elif tag == 10001:
+            append_ms, position = read_number(body, position, INT32)
+        elif tag == 10002:
+            is_full, position = read_bool(body, position)
         else:
             position = stop
         end_tag(position, stop)
@@ -87,6 +108,9 @@ def _read_request_v1(body: Buffer, position: int) -> tuple[BrokerHeartbeatReques
         want_fence=want_fence,
         want_shut_down=want_shut_down,
         offline_log_dirs=offline_log_dirs,
+        turn_ms=turn_ms,
+        append_ms=append_ms,
+        is_full=is_full,
     )
     return message, position
 
@@ -106,6 +130,18 @@ def _write_request_v1(write: Write, message: BrokerHeartbeatRequest) -> None:
         parts: list[Buffer] = []
         write_compact_array(parts.append, message.offline_log_dirs, write_uuid)
         tagged.append((0, b"".join(parts)))
+    if message.turn_ms:
+        parts = []
+        parts.append(INT32.pack(message.turn_ms))
+        tagged.append((10000, b"".join(parts)))
+    if message.append_ms:
+        parts = []
+        parts.append(INT32.pack(message.append_ms))
+        tagged.append((10001, b"".join(parts)))
+    if message.is_full:
+        parts = []
+        parts.append(BOOL.pack(message.is_full))
+        tagged.append((10002, b"".join(parts)))
     write_tags(write, tagged)
 
 

@@ -1,4 +1,7 @@
-"""BrokerHeartbeat: a broker extends its session, and asks to be unfenced, fenced or let go."""
+"""BrokerHeartbeat: a broker extends its session, and asks to be unfenced, fenced or let go.
+
+Nodes of Headrace add tagged fields about their health.
+"""
 
 from headrace.wire.schemas.notation import BOOL, INT16, INT32, INT64, UUID, array, field, request, response
 
@@ -14,6 +17,9 @@ REQUEST = request(
         field("want_fence", BOOL),
         field("want_shut_down", BOOL),
         array("offline_log_dirs", UUID, "1+", tag=0),
+        field("turn_ms", INT32, "1+", tag=10_000),
+        field("append_ms", INT32, "1+", tag=10_001),
+        field("is_full", BOOL, "1+", tag=10_002),
     ],
 )
 

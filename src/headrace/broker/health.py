@@ -1,0 +1,16 @@
+"""The health of this broker, as its heartbeats report it to the active controller."""
+
+from headrace.broker.metrics import Metrics
+from headrace.broker.partitions.table import PartitionTable
+from headrace.core.controller.health import HealthReport
+from headrace.ports.spawner import Lane, Spawner
+
+
+def take_health(metrics: Metrics, partitions: PartitionTable, spawner: Spawner) -> HealthReport:
+    """Report what the node has seen since the last call."""
+    turn_ms, append_ms = metrics.take_peaks()
+    for lane, _in_flight, longest_ms in spawner.lanes():
+        if lane is Lane.SYNC:
+            append_ms = max(append_ms, longest_ms)
+    is_full = all(directory.space.full for directory in partitions.directories)
+    return HealthReport(int(turn_ms), int(append_ms), is_full)
