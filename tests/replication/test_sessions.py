@@ -6,6 +6,7 @@ from headrace.broker.replication import fetcher
 from headrace.broker.replication.follower_session import FollowerSession
 from headrace.broker.replication.served_fetches import ServedFetches
 from headrace.core.controller.commands import CreatableTopic, TopicToDelete
+from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 from headrace.wire.records.builder import NewRecord, build_batch
 from tests.replication.trios import LAG_MS, Trio
@@ -97,6 +98,25 @@ def test_a_follower_joins_the_in_sync_set_at_a_position_that_it_does_not_name_ag
     assert role.isr == (2, 1), "it has everything, but may not join yet"
     monkeypatch.undo()
     trio.run_until(lambda: set(role.isr) == {1, 2, 3})
+
+
+def test_a_partition_that_its_broker_begins_to_lead_between_the_fetch_and_the_end_of_the_turn(monkeypatch):
+    """The position did not count, so the follower has to say it again, and what is appended later must be sent."""
+    located = FollowerSession._replica
+    refused = set()
+
+    def late(self, key, position):
+        if position.noted_ms and (self.follower, key) not in refused:
+            refused.add((self.follower, key))
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return located(self, key, position)
+
+    monkeypatch.setattr(FollowerSession, "_replica", late)
+    trio = Trio()
+    trio.run_until(lambda: session_sizes(trio, 2) == {1: 1, 3: 1} and len(refused) == 2)
+    end = trio.append(b"a")
+    trio.peers.pass_time(LAG_MS / 2)
+    assert trio.role(2).high_watermark == end
 
 
 def test_a_leader_that_does_not_know_the_session_has_it_begun_again(trio, named):

@@ -164,18 +164,22 @@ class FollowerSession:
         )
 
     def _note(self, key: _Key, position: _Position, note: "partial[FollowerFetch]") -> None:
-        """Tell the leader of a partition what the follower has, and wait for the partition."""
+        """Tell the leader of a partition what the follower has.
+
+        A position that does not count has its error as the result, even if the reason ends within this turn: the
+        follower then says again what it has.
+        """
         position.error, position.diverging = _NONE, None
         replica = self._replica(key, position)
         if isinstance(replica, ErrorCode):
-            self._ready[key] = None
+            self._refuse(key, position, replica)
+            return
+        asked, role, log = position.asked, replica.role, replica.log
+        if asked.offset < log.start_offset:
+            self._refuse(key, position, ErrorCode.OFFSET_OUT_OF_RANGE)
             return
         if position.replica is not replica:
-            self._watch(position, replica)
-        asked, role, log = position.asked, replica.role, replica.log
-        if asked.leader_epoch != role.leader_epoch or asked.offset < log.start_offset:
-            self._ready[key] = None  # the reader says why
-            return
+            self._ready[key] = None
         fetch = note(
             leader_epoch=asked.leader_epoch,
             offset=Offset(asked.offset),
@@ -185,14 +189,15 @@ class FollowerSession:
         diverging = fetch.diverging
         if diverging is not None:
             position.diverging = EpochEnd(*diverging)
-        if diverging is not None or asked.offset > log.end_offset:
             self._ready[key] = None
+            return
+        if asked.offset > log.end_offset:
+            self._refuse(key, position, ErrorCode.OFFSET_OUT_OF_RANGE)
             return
         try:
             replica.follower_fetched(fetch)
-        except UnknownReplica:
-            position.error = ErrorCode.UNKNOWN_LEADER_EPOCH  # this node may not have seen its assignment yet
-            self._ready[key] = None
+        except UnknownReplica:  # this node may not have seen its assignment yet
+            self._refuse(key, position, ErrorCode.UNKNOWN_LEADER_EPOCH)
             return
         assert isinstance(role, Leader)
         if self.follower in role.isr:
@@ -205,7 +210,16 @@ class FollowerSession:
         local = self._services.partitions.by_id.get(topic_id)
         if local is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
-        return local.partition(index, position.asked.leader_epoch)
+        asked_epoch = position.asked.leader_epoch
+        replica = local.partition(index, asked_epoch)
+        if isinstance(replica, ErrorCode) or asked_epoch == replica.role.leader_epoch:
+            return replica
+        # A follower always knows the epoch in which it fetches.
+        return replica.check_leader_epoch(asked_epoch) or ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def _refuse(self, key: _Key, position: _Position, error: ErrorCode) -> None:
+        position.error = error
+        self._ready[key] = None
 
     # Reading
 
@@ -228,14 +242,13 @@ class FollowerSession:
 
     def _result(self, key: _Key, position: _Position, bytes_left: int) -> ReplicaResult:
         replica, asked = self._replica(key, position), position.asked
-        if isinstance(replica, ErrorCode):
-            return _failed(asked, replica)
-        role, log = replica.role, replica.log
-        if asked.leader_epoch != role.leader_epoch:
-            # A follower always knows the epoch in which it fetches.
-            return _failed(asked, replica.check_leader_epoch(asked.leader_epoch) or ErrorCode.UNKNOWN_LEADER_EPOCH)
-        records: FileRange | None = None
         error = position.error
+        if isinstance(replica, ErrorCode) or (error and error is not ErrorCode.OFFSET_OUT_OF_RANGE):
+            return _failed(asked, error or cast(ErrorCode, replica))
+        if position.replica is not replica:
+            self._watch(position, replica)
+        role, log = replica.role, replica.log
+        records: FileRange | None = None
         try:
             if not error and position.diverging is None:
                 records = log.read(asked.offset, min(asked.bytes_max, bytes_left), log.end_offset, True)
