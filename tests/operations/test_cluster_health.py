@@ -1,5 +1,7 @@
 """The health of a cluster: green, or the reasons why not."""
 
+from dataclasses import replace
+
 from headrace.client.types import (
     Broker,
     ClusterDescription,
@@ -112,3 +114,17 @@ def test_a_voter_that_does_not_respond_makes_it_yellow_although_it_lacks_nothing
     lost = QuorumReplica(3, 100, 0, None, heard_ms=55_000)
     described = QuorumDescription(leader=1, leader_epoch=1, high_watermark=100, voters=(*voters, lost), observers=())
     assert assess(cluster(), described, []).reasons == ("voter 3 has not responded for 35 s",)
+
+
+def test_a_partition_that_lost_its_last_records_names_the_brokers_whose_logs_are_compared() -> None:
+    lost = PartitionDescription(
+        partition=0, leader=-1, leader_epoch=0, replicas=(1, 2, 3), isr=(), offline=(3,), last_known=(2, 3)
+    )
+    found = assess(cluster(3), quorum(0, 0, 0), [TopicDescription(name="orders", partitions=(lost,))])
+    assert found.health is Health.RED
+    assert found.reasons[0] == (
+        "1 partition has no leader: orders-0 (brokers 2, 3 had every record and may have lost some: the longest log "
+        "leads when all of them have reported it; broker 3 is not running)"
+    )
+    running = assess(cluster(), quorum(0, 0, 0), [TopicDescription(name="o", partitions=(replace(lost, offline=()),))])
+    assert running.reasons[0].endswith("have reported it)")

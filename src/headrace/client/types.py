@@ -142,6 +142,8 @@ class PartitionDescription:
     error: ErrorCode = ErrorCode.NONE
     eligible: tuple[int, ...] = ()
     """Eligible leader replicas: outside the ISR, but with all committed records (KIP-966); only if requested."""
+    last_known: tuple[int, ...] = ()
+    """Replicas that had all committed records until their machines may have lost some; only if requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import NamedTuple
 
 from headrace.client import Admin
@@ -15,6 +16,7 @@ from headrace.client.types import (
 )
 from headrace.model.ids import NO_NODE
 from headrace.operations.amounts import count_text
+from headrace.operations.eligible_replicas import with_eligible
 from headrace.operations.times import duration_text
 
 NAMED_MAX = 3
@@ -69,7 +71,9 @@ def cluster_status(admin: Admin) -> ClusterStatus:
         quorum = admin.quorum()
     except ClientError as error:
         why = str(error)
-    topics = admin.topics()
+    listed = admin.topics()
+    leaderless = (topic for topic in listed if any(each.leader == NO_NODE for each in topic.partitions))
+    topics = with_eligible(admin, listed, islice(leaderless, NAMED_MAX))
     return ClusterStatus(cluster, quorum, len(topics), assess(cluster, quorum, topics, why=why))
 
 
@@ -119,12 +123,22 @@ def _named(partitions: Sequence[tuple[str, PartitionDescription]], why: Callable
 
 def _why_leaderless(partition: PartitionDescription) -> str:
     """Return which brokers to start, or that the live replicas may lack records."""
+    if partition.last_known and not partition.isr and not partition.eligible:
+        return _why_logs_are_compared(partition)
     if set(partition.replicas) <= set(partition.offline):
         return f"{_brokers(partition.replicas)} not running"
     live = [node for node in partition.replicas if node not in partition.offline]
     if not partition.offline:
         return f"waits for {_brokers(partition.replicas, verb=False)} to be ready"
     return f"{_brokers(partition.offline)} not running, and {_brokers(live, verb=False)} may lack acknowledged records"
+
+
+def _why_logs_are_compared(partition: PartitionDescription) -> str:
+    """Return which brokers must run before the controller chooses the one with the longest log."""
+    away = [node for node in partition.last_known if node in partition.offline]
+    known = _brokers(partition.last_known, verb=False)
+    text = f"{known} had every record and may have lost some: the longest log leads when all of them have reported it"
+    return f"{text}; {_brokers(away)} not running" if away else text
 
 
 def _why_behind(partition: PartitionDescription) -> str:

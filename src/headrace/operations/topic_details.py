@@ -20,6 +20,7 @@ from headrace.client.types import (
 )
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_NODE, TopicPartition
+from headrace.operations.eligible_replicas import with_eligible
 
 UNKNOWN = -1
 TOPICS_PER_REQUEST_MAX = 500
@@ -75,7 +76,9 @@ def topic_configs(admin: Admin, names: Iterable[str]) -> dict[str, tuple[ConfigE
 
 
 def topic_details(admin: Admin, topics: Iterable[TopicDescription]) -> list[TopicDetails]:
-    found = _with_eligible(admin, list(topics))
+    listed = list(topics)
+    behind = (topic for topic in listed if any(len(each.isr) < len(each.replicas) for each in topic.partitions))
+    found = with_eligible(admin, listed, behind)
     led = [
         TopicPartition(topic.name, partition.partition)
         for topic in found
@@ -99,18 +102,6 @@ def topic_details(admin: Admin, topics: Iterable[TopicDescription]) -> list[Topi
         )
         for topic in found
     ]
-
-
-def _with_eligible(admin: Admin, topics: list[TopicDescription]) -> list[TopicDescription]:
-    """Add the eligible leader replicas, which only topics with too few in-sync replicas have."""
-    names = [topic.name for topic in topics if any(len(each.isr) < len(each.replicas) for each in topic.partitions)]
-    if not names:
-        return topics
-    try:
-        described = {topic.name: topic for topic in admin.topic_partitions(names) if not topic.error}
-    except UnsupportedByBroker:
-        return topics
-    return [described.get(topic.name, topic) for topic in topics]
 
 
 def _sizes(admin: Admin) -> dict[tuple[TopicPartition, int], int]:

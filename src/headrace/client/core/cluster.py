@@ -258,6 +258,7 @@ def _describe_partition(
         offline=partition.offline_replicas,
         error=error_code(partition.error_code),
         eligible=getattr(partition, "eligible_leader_replicas", None) or (),
+        last_known=getattr(partition, "last_known_elr", None) or (),
     )
 
 
