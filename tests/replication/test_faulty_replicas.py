@@ -9,7 +9,7 @@ from headrace.core.replication.leader import Leader
 from headrace.model.ids import NodeId
 from headrace.sim.disk import CAPACITY_BYTES
 from headrace.wire.records.builder import NewRecord, build_batch
-from tests.replication.trios import TOPIC, Trio
+from tests.replication.trios import LAG_MS, TOPIC, Trio
 
 
 def filled(**options):
@@ -88,16 +88,22 @@ def test_a_follower_whose_disk_is_full_does_not_hold_acknowledgements_up():
     check_whole(trio)
 
 
+def flip(trio, number, offset):
+    """Flip a bit in the batch at this offset on the disk of one broker; return the positions of the batch."""
+    log = trio.replica(number).log
+    part = log.read(offset, 1, log.end_offset, True)
+    trio.nodes[number].machine.disk._find(log.active.log.path).content[part.position + 80] ^= 1
+    return part.position, part.position + part.length
+
+
 @pytest.mark.parametrize("number", [2, 3])
 def test_a_replica_with_damage_is_copied_again_where_the_damage_begins(number):
     trio = filled()
     log = trio.replica(number).log
-    part = log.read(1, 1, 2, True)
-    trio.nodes[number].machine.disk._find(log.active.log.path).content[part.position + 80] ^= 1
     was_whole = trio.log_bytes(1)
-    assert trio.log_bytes(number) != was_whole
-    begins = [(part.position, part.position + part.length)]
-    trio.nodes[number].node.broker.partitions.mark_damaged(trio.replica(number), log.active, tuple(begins))
+    damaged = flip(trio, number, 1)
+    assert trio.log_bytes(number) != trio.log_bytes(1)
+    trio.nodes[number].node.broker.partitions.mark_damaged(trio.replica(number), log.active, (damaged,))
     trio.run_until(lambda: not trio.replica(number).is_damaged)
     assert image_state(trio).leader == (1 if number == 2 else 2)
     assert trio.nodes[number].said("is cut where the damage begins")
@@ -163,3 +169,28 @@ def test_when_all_are_killed_before_the_folders_exist_the_partition_begins_empty
     trio.controller = trio.nodes[1].node.broker.controller
     trio.run_until(lambda: set(image_state(trio).isr) == {1, 2, 3} and all(map(trio.has, trio.nodes)))
     check_whole(trio)
+
+
+def test_a_leader_whose_followers_find_damage_in_what_it_sends_hands_over():
+    trio = filled()
+    trio.peers.cut(trio.nodes[2], trio.nodes[3])
+    end = trio.append(b"e" * 100)
+    trio.peers.pass_time(3 * LAG_MS)
+    trio.run_until(lambda: trio.role(2).high_watermark == end)
+    assert set(trio.role(2).isr) == {1, 2}
+    flip(trio, 2, end - 1)
+    trio.peers.heal()
+    trio.run_until(lambda: isinstance(trio.role(1), Leader))
+    assert trio.nodes[2].said("a follower has found damage in this leader's log")
+    check_whole(trio)
+
+
+def test_damage_on_the_way_from_a_sound_leader_changes_nothing():
+    trio = filled()
+    before = image_state(trio)
+    partitions = trio.nodes[2].node.broker.partitions
+    for offset in (0, 3, 4, 9):
+        partitions.check_records(trio.replica(2), offset)
+        trio.peers.steps()
+    assert not trio.replica(2).is_damaged
+    assert image_state(trio) == before

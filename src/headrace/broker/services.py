@@ -65,6 +65,9 @@ class PartitionAdmin(PartitionLookup, Protocol):
     def advance_start(self, partition: Replica, offset: int) -> bool:
         """Delete the records below the offset; return whether the start has moved. Then call `checkpoint`."""
 
+    def check_records(self, replica: Replica, offset: int) -> None:
+        """Read records again that a follower has refused as damaged."""
+
     def checkpoint(self) -> None:
         """Write the checkpoints of the directories in which they have changed. This looks at every partition."""
 

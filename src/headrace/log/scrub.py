@@ -27,13 +27,27 @@ class Damage(NamedTuple):
 
 
 class SegmentScrub:
-    """One pass over a segment. Call `piece` until `finished`, or `close` to stop early."""
+    """One pass over a segment or a part of it. Call `piece` until `finished`, or `close` to stop early."""
 
-    def __init__(self, disk: Disk, segment: Segment, *, next_base_offset: int, gaps: bool) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        segment: Segment,
+        *,
+        gaps: bool,
+        next_base_offset: int | None = None,
+        begin: int = 0,
+        end: int | None = None,
+        base_offset: int | None = None,
+    ) -> None:
+        """The batch at position `begin` has the base offset or a higher one. `next_base_offset` is where the segment
+        must end; None if that is not to be checked.
+        """
         self._disk = disk
         self._path = segment.log.path
-        self._size = segment.size
-        self._base_offset = segment.base_offset
+        self._from = begin
+        self._size = segment.size if end is None else end
+        self._base_offset = segment.base_offset if base_offset is None else base_offset
         self._end_offset = next_base_offset
         self._gaps = gaps
         self._file: FileHandle | None = None
@@ -67,18 +81,19 @@ class SegmentScrub:
 
     @property
     def _position(self) -> int:
-        return self._walk.position if self._walk is not None else 0
+        return self._walk.position if self._walk is not None else self._from
 
     def _read_on(self, goal: int) -> None:
         if self._walk is None:
             self._file = self._disk.open(self._path, writable=False)
-            self._begin(0, self._base_offset)
+            self._begin(self._from, self._base_offset)
         while self._position < min(goal, self._size):
             if next(self._batches, None) is None and not self._step_over():
                 return
         walk = self._walk
         assert walk is not None
-        if walk.position == self._size and walk.next_offset != self._end_offset and not self._gaps and not self.damages:
+        is_whole = walk.position == self._size and not self._gaps and not self.damages
+        if is_whole and self._end_offset not in (None, walk.next_offset):
             text = f"it ends at offset {walk.next_offset}, but the next segment begins at {self._end_offset}"
             self.damages.append(Damage(self._size, self._size, text))
 

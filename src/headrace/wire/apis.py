@@ -96,6 +96,7 @@ class ApiKey(IntEnum):
     CREATE_INVITATION = 32_026
     REPORT_LOG_ENDS = 32_035
     REPORT_REPLICA_FAULTS = 32_036
+    CHECK_RECORDS = 32_037
 
 
 PRIVATE_FROM = 32_000
@@ -186,6 +187,7 @@ APIS: dict[int, Api] = {
     ApiKey.CREATE_INVITATION: Api("create_invitation", 0, 0),
     ApiKey.REPORT_LOG_ENDS: Api("report_log_ends", 0, 0),
     ApiKey.REPORT_REPLICA_FAULTS: Api("report_replica_faults", 0, 0),
+    ApiKey.CHECK_RECORDS: Api("check_records", 0, 0),
 }
 
 

@@ -89,6 +89,7 @@ INTERNAL = (
     ServedApi(ApiKey.REPORT_BROKER_GONE, 0, 0, "report_broker_gone"),
     ServedApi(ApiKey.REPORT_LOG_ENDS, 0, 0, "report_log_ends"),
     ServedApi(ApiKey.REPORT_REPLICA_FAULTS, 0, 0, "report_replica_faults"),
+    ServedApi(ApiKey.CHECK_RECORDS, 0, 0, "check_records"),
     ServedApi(ApiKey.READ_INDEX, 0, 0, "read_index"),
 )
 """APIs between the nodes of a cluster: served on the CONTROLLER listener alone, and not listed by ApiVersions."""

@@ -15,6 +15,7 @@ from headrace.broker.partitions.flushes import Flushes
 from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.partitions.log_configs import log_config
 from headrace.broker.partitions.log_opener import Opener, names_synced
+from headrace.broker.partitions.record_checks import RecordChecks
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.replication_hooks import NO_REPLICATION, ReplicationHooks
 from headrace.broker.partitions.role_changes import RoleChanges
@@ -89,6 +90,7 @@ class PartitionTable:
         self.active: dict[Replica, None] = {}
         """Partitions that were appended to since the last run of housekeeping."""
         self.syncs = Syncs(timers, self.flush)
+        self._record_checks = RecordChecks(spawner=spawner, logger=logger, mark_damaged=self.mark_damaged)
         self._role_changes = RoleChanges(timers, self._change_partitions)
         self.opener = Opener(
             directories=self.directories,
@@ -418,6 +420,10 @@ class PartitionTable:
         if ranges:
             self._damaged[replica] = None
             self.on_fault()
+
+    def check_records(self, replica: Replica, offset: int) -> None:
+        """Read records again that a follower has refused as damaged."""
+        self._record_checks.check(replica, offset)
 
     def damaged_replicas(self) -> list[Replica]:
         """Return the replicas that can be read but for damaged parts."""

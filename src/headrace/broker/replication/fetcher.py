@@ -87,6 +87,7 @@ class Fetcher:
         config: Callable[[], BrokerConfig],
         links: PeerRequests,
         logs: FollowedLogs,
+        refused: Callable[[Replica], None],
         timers: Timers,
         logger: NodeLogger,
     ) -> None:
@@ -96,6 +97,7 @@ class Fetcher:
         self._config = config
         self._links = links
         self._logs = logs
+        self._refused = refused
         self._timers = timers
         self._logger = logger
         self._followed: dict[Key, _Followed] = {}
@@ -262,6 +264,8 @@ class Fetcher:
             self._execute(followed, self._apply(followed, role, result))
         except (WrongAnswer, RefusedBatch) as error:
             self._later(followed, str(error))
+            if isinstance(error, RefusedBatch):
+                self._refused(replica)
         except OSError:  # reported already
             self._later(followed, "")
 

@@ -21,6 +21,10 @@ from headrace.core.replication.role import ExpandIsr, ShrinkIsr
 from headrace.model.ids import NodeId
 from headrace.ports.bundle import Ports
 from headrace.ports.disk import FileHandle
+from headrace.wire.apis import ApiKey
+
+CHECK_TIMEOUT_MS = 2_000
+"""The time for a response to CheckRecords."""
 
 
 class PartitionReplication(ReplicationHooks):
@@ -41,6 +45,7 @@ class PartitionReplication(ReplicationHooks):
         """`fetch_links` are connections of their own: a fetch that waits must not delay what the quorum sends."""
         self._node_id = node_id
         self._broker_epoch = broker_epoch
+        self._peers = peers
         self._fetch_links = fetch_links
         self._partitions = partitions
         self._timers = timers
@@ -103,10 +108,32 @@ class PartitionReplication(ReplicationHooks):
                 config=lambda: self._partitions.config,
                 links=self._fetch_links,
                 logs=self._logs,
+                refused=self._refused,
                 timers=self._timers,
                 logger=self._logger,
             )
         return fetcher
+
+    def _refused(self, replica: Replica) -> None:
+        """Have the leader read the batch again that this node has refused: its copy may be damaged."""
+        from headrace.wire.messages.check_records import CheckRecordsRequest  # sound replicas need none
+
+        role = replica.role
+        if isinstance(role, Follower):
+            request = CheckRecordsRequest(
+                topic_id=replica.topic_id,
+                partition_index=replica.index,
+                leader_epoch=role.leader_epoch,
+                offset=role.log_end,
+            )
+            self._peers.send(
+                role.leader,
+                ApiKey.CHECK_RECORDS,
+                0,
+                request,
+                timeout_ms=CHECK_TIMEOUT_MS,
+                then=lambda _response: None,
+            )
 
     # Metrics
 
