@@ -25,6 +25,7 @@ from tests.broker.other_brokers import (
     commit_and_wait,
     create_elsewhere,
     elect,
+    election,
     registration,
 )
 from tests.broker.virtual import BROKER_RESOURCE, HOST, LONG_MS, PORT, VirtualBroker, produce_request
@@ -213,6 +214,33 @@ def test_a_parked_fetch_learns_of_the_new_leader(broker, client):
     elect(broker, "t", 0, OTHER)
     response = client.wait(waiting)
     assert hint(response, response.responses[0].partitions[0]) == (OTHER, 1, [OTHER_ADDRESS])
+
+
+@pytest.mark.parametrize("versions", [(13,), (12,), (10,), (9,), (12, 11)], ids=str)
+def test_a_parked_produce_request_learns_of_the_new_leader(versions):
+    """Unless the connection has used several versions: its encoded responses do not say which one they have."""
+    broker = VirtualBroker().with_topic("own", partitions=2, flush_messages=1)
+    commit_and_wait(broker, registration(rack="b"))
+    client = broker.client()
+    for version in versions[1:]:
+        client.produce("own", 1, version=version)
+    broker.hold_syncs()
+    contents = [("own" if versions[0] < 13 else client.topic_id("own"), [(0, client.batch()), (1, client.batch())])]
+    request = produce_request(contents, acks=-1, timeout_ms=LONG_MS, version=versions[0])
+    waiting = client.send(ApiKey.PRODUCE, versions[0], request)
+    ends = [broker.partition("own", index).log.end_offset for index in (0, 1)]
+    broker.run_until(lambda: [broker.partition("own", index).log.end_offset for index in (0, 1)] > ends)
+    broker.steps()
+    commit_and_wait(broker, election(broker, "own", 0, OTHER), election(broker, "own", 1, OTHER))
+    response = client.wait(waiting)
+    refused = response.responses[0].partition_responses
+    assert [(each.index, each.error_code, each.base_offset) for each in refused] == [
+        (0, E.NOT_LEADER_OR_FOLLOWER, -1),
+        (1, E.NOT_LEADER_OR_FOLLOWER, -1),
+    ]
+    is_named = len(versions) == 1 and versions[0] >= 10
+    for each in refused:
+        assert hint(response, each) == ((OTHER, 1, [OTHER_ADDRESS]) if is_named else NO_HINT)
 
 
 def test_a_fetch_of_many_partitions_names_each_leader(broker, client):

@@ -96,6 +96,9 @@ class PeerResponseSlot(ResponseSlot, eq=False):
         super().complete(parts)
 
 
+NO_VERSION, MIXED_VERSIONS = -1, -2
+
+
 class Connection:
     __slots__ = (
         "client_software",
@@ -124,6 +127,7 @@ class Connection:
         "principal",
         "produce_shape_bytes",
         "produce_shapes",
+        "produce_version",
         "put_off",
         "request_at",
         "responses",
@@ -175,6 +179,8 @@ class Connection:
         # The common part of a producer's requests, by which the next one is recognized without decoding it.
         self.produce_shapes: dict[bytes, Any] = {}
         self.produce_shape_bytes = 0
+        self.produce_version = NO_VERSION
+        """The version of all Produce requests so far; MIXED_VERSIONS if they differ."""
         self.commits: RepeatedCommits | None = None
         """The same for the commits of a consumer; None before its first commit."""
         self.request_at = 0

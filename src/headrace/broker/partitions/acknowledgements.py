@@ -76,14 +76,18 @@ class AckWaits:
             if not slot.waits:
                 slot.connection.mark_dirty()
 
-    def fail(self, error: ErrorCode) -> None:
-        """Send the error to every request that waits: nothing more will be committed here."""
+    def fail(self, error: ErrorCode) -> list[ResponseSlot]:
+        """Send the error to every request that waits: nothing more will be committed here.
+
+        Returns the responses that wait for no other partition.
+        """
         waits, self._waits = self._waits, deque()
         for wait in waits:
             _refuse(wait, error)
         if self._timer is not None:
             self._timers.cancel(self._timer)
             self._timer, self._timer_ms = None, _NEVER_MS
+        return [slot for slot, *_ in waits if not slot.waits]
 
     def _look_at(self, deadline_ms: float) -> None:
         if self._timer is not None:

@@ -242,7 +242,8 @@ class Replica:
             )
         )
         if was_serving:
-            self._stop_serving(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            for slot in self._stop_serving(ErrorCode.NOT_LEADER_OR_FOLLOWER):
+                self._hooks.leader_missed(slot)
             self.log.unstage()
         else:
             self.wake_all()  # consumers that read from a follower
@@ -531,14 +532,16 @@ class Replica:
         self._stop_serving(error)
         self._hooks.role_changed(self)
 
-    def _stop_serving(self, error: ErrorCode) -> None:
+    def _stop_serving(self, error: ErrorCode) -> list[ResponseSlot]:
+        """Fail every request that waits; return the complete responses of those whose records were written before."""
         self.serves = False
         self.refusal = error
         for slot, _, _, error_at, _ in self._unconfirmed:
             patch_error(slot, error_at, error)
         self._unconfirmed.clear()
-        self._acks.fail(error)
+        failed = self._acks.fail(error)
         self.wake_all()
+        return failed
 
     # Fetch
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from headrace.core.replication.role import ExpandIsr, ShrinkIsr
 
 if TYPE_CHECKING:
+    from headrace.broker.net.connection import ResponseSlot
     from headrace.broker.partitions.replica import Replica
 
 
@@ -19,6 +20,9 @@ class ReplicationHooks:
 
     def change_isr(self, replica: "Replica", change: ShrinkIsr | ExpandIsr) -> None:
         """Ask the controller for another in-sync set of a partition that this node leads."""
+
+    def leader_missed(self, slot: "ResponseSlot") -> None:
+        """Name the new leaders in the complete response of a producer: this node has stopped leading a partition."""
 
 
 NO_REPLICATION = ReplicationHooks()

@@ -1,7 +1,13 @@
 """The stages of Produce, connected: the entry of every request that does not take the short path."""
 
 from headrace.broker.metrics import Metrics
-from headrace.broker.net.connection import NO_RESPONSE_YET, Connection, ResponseSlot
+from headrace.broker.net.connection import (
+    MIXED_VERSIONS,
+    NO_RESPONSE_YET,
+    NO_VERSION,
+    Connection,
+    ResponseSlot,
+)
 from headrace.broker.produce.admit import request_error
 from headrace.broker.produce.append import AppendStage
 from headrace.broker.produce.parse import parse_request
@@ -41,6 +47,8 @@ class ProduceStages:
     ) -> None:
         """Parse the request in `frame[position:end]`, give its response a place, and start it through the stages."""
         request = parse_request(frame, position, end, version, correlation_id)
+        if version != connection.produce_version:
+            connection.produce_version = version if connection.produce_version == NO_VERSION else MIXED_VERSIONS
         if request.acks:
             slot = ResponseSlot(connection, None, NO_RESPONSE_YET)
             connection.responses.append(slot)

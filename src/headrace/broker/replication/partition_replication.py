@@ -6,6 +6,8 @@ from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.isr_requests import IsrRequests
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Family, Metrics
+from headrace.broker.net.connection import ResponseSlot
+from headrace.broker.partitions.leader_hints import name_leaders
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.replication_hooks import ReplicationHooks
 from headrace.broker.partitions.table import PartitionTable
@@ -45,6 +47,7 @@ class PartitionReplication(ReplicationHooks):
         """`fetch_links` are connections of their own: a fetch that waits must not delay what the quorum sends."""
         self._node_id = node_id
         self._broker_epoch = broker_epoch
+        self._controller = controller
         self._peers = peers
         self._fetch_links = fetch_links
         self._partitions = partitions
@@ -97,6 +100,9 @@ class PartitionReplication(ReplicationHooks):
 
     def change_isr(self, replica: Replica, change: ShrinkIsr | ExpandIsr) -> None:
         self._in_sync.change(replica, change)
+
+    def leader_missed(self, slot: ResponseSlot) -> None:
+        name_leaders(slot, self._controller.image)
 
     def _fetcher(self, leader: NodeId) -> Fetcher:
         fetcher = self._fetchers.get(leader)
