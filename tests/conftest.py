@@ -1,7 +1,7 @@
 """Rules for every test: Hypothesis has one profile, and continuous integration (CI=true) accepts no skipped test.
 
 Python's garbage collector leaves alone what is made while pytest collects the tests, 400,000 objects that all stay. It
-examined them again and again: a quarter of the time of the collection, and a twentieth of the time of the tests.
+examined them repeatedly: a quarter of the time of the collection, and a twentieth of the time of the tests.
 """
 
 import gc
@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 IN_CI = os.environ.get("CI") == "true"
+QUICK_EXAMPLES = 20
+"""Examples of a property in `make quick`, unless the test says how many it needs; `make test` has 100."""
 
 # What a shell starts in the background ignores Ctrl-C, and so would every process that a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -21,6 +23,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile(
     "headrace", deadline=None, print_blob=True, derandomize=IN_CI, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("headrace-quick", settings.get_profile("headrace"), max_examples=QUICK_EXAMPLES)
 settings.load_profile("headrace")
 
 

@@ -20,6 +20,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.unit_tests import MARKS
+
 ROOT = Path(__file__).resolve().parent.parent
 FLAKY_PAGE = ROOT / "tests" / "flaky.md"
 SEED_MAX = 2**32 - 1
@@ -36,8 +38,7 @@ TESTS_FAILED = 1
 """pytest's status when tests failed; any other one means that the run itself went wrong."""
 
 UNIT = "--unit"
-UNIT_TESTS = "not process and not spark and not slow"
-MODULE_MARK = re.compile(r"^pytestmark = (\[[^\]]*)?pytest\.mark\.(process|spark|slow)", re.MULTILINE)
+UNIT_ARGUMENTS = ("-p", "tools.unit_tests", "-m", MARKS, "--hypothesis-profile=headrace-quick")
 
 EXCUSABLE_MARKERS = {"process", "spark"}
 NEVER_EXCUSED_MARKERS = {"hypothesis"}
@@ -158,12 +159,6 @@ def print_flaky_tests() -> None:
         print(f"known to be flaky since {entry.seen}: {entry.test}; {entry.cause}; plan: {entry.plan}", flush=True)
 
 
-def unit_test_arguments() -> list[str]:
-    """Return the arguments that choose the unit tests; a module that is marked as a whole is not even imported."""
-    modules = (path for path in sorted((ROOT / "tests").rglob("test_*.py")) if MODULE_MARK.search(path.read_text()))
-    return ["-m", UNIT_TESTS, *(f"--ignore={module}" for module in modules)]
-
-
 def main(words: Sequence[str]) -> int:
     """Run the tests that the words name to pytest, or all of them; only unit tests if the first word is `--unit`."""
     is_unit = list(words[:1]) == [UNIT]
@@ -173,7 +168,7 @@ def main(words: Sequence[str]) -> int:
     print_flaky_tests()
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "failures.json"
-        chosen = unit_test_arguments() if is_unit else []
+        chosen = UNIT_ARGUMENTS if is_unit else ()
         order = (f"--numprocesses={workers}", *SCHEDULER, seed, *chosen, *arguments)
         command = pytest_command(*order, f"--failure-record={record}")
         status = subprocess.run(command, cwd=ROOT, env=environment()).returncode

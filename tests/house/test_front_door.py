@@ -10,7 +10,7 @@ import yaml
 
 import headrace
 from tools import dev
-from tools.test_run import unit_test_arguments
+from tools.unit_tests import is_left_out, pytest_ignore_collect
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -63,9 +63,10 @@ def test_every_folder_of_tests_is_on_their_map() -> None:
 
 
 def test_modules_that_are_marked_as_a_whole_are_left_out_of_the_quick_run() -> None:
-    arguments = unit_test_arguments()
-    assert f"--ignore={ROOT}/tests/broker_process/test_kill.py" in arguments
-    assert f"--ignore={ROOT}/tests/wire/test_frames.py" not in arguments
+    assert is_left_out(ROOT / "tests" / "broker_process" / "test_kill.py")
+    assert pytest_ignore_collect(ROOT / "tests" / "broker_process" / "test_kill.py") is True
+    assert pytest_ignore_collect(ROOT / "tests" / "wire" / "test_frames.py") is None
+    assert pytest_ignore_collect(ROOT / "tests" / "broker_process") is None
 
 
 def test_settings_of_linters_do_not_install_the_environment_again() -> None:
