@@ -3,11 +3,10 @@
 import pytest
 
 from headrace.model.errors import ErrorCode as E
-from headrace.sim.workloads.connection import KafkaConnection
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import fetch
 from tests.broker.virtual import fetch_request, values_of
-from tests.peers.nodes import CLIENT_PORT
+from tests.replication.requests import send, wait
 from tests.replication.trios import TOPIC, Trio
 
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -24,11 +23,9 @@ def trio():
     return trio
 
 
-def send(trio, number, offset, rack, *, version=12, **options):
-    request = fetch_request([(TOPIC, 0, offset)], **options)
-    connection = KafkaConnection(trio.peers.world, f"host{number}", CLIENT_PORT)
-    connection.send(ApiKey.FETCH, version, with_rack(request, rack))
-    return connection
+def begin(trio, number, offset, rack, *, version=12, **options):
+    request = with_rack(fetch_request([(TOPIC, 0, offset)], **options), rack)
+    return send(trio, number, ApiKey.FETCH, version, request)
 
 
 def with_rack(request, rack):
@@ -36,21 +33,14 @@ def with_rack(request, rack):
     return fetch.FetchRequest(**fields | {"rack_id": rack})
 
 
-def wait(trio, connection):
-    answers = []
-
-    def is_answered():
-        answers.extend(connection.poll())
-        return bool(answers)
-
-    trio.run_until(is_answered)
-    ((_, response),) = answers
+def end(trio, connection):
+    response = wait(trio, connection)
     assert response.error_code == 0
     return response.responses[0].partitions[0]
 
 
 def read(trio, number, offset=0, rack="rack3", **options):
-    return wait(trio, send(trio, number, offset, rack, **options))
+    return end(trio, begin(trio, number, offset, rack, **options))
 
 
 @pytest.mark.parametrize("version", [11, 12])
@@ -95,25 +85,25 @@ def test_a_follower_gives_nothing_above_its_own_high_watermark(trio):
 
 
 def test_a_fetch_waits_at_a_follower_until_records_are_committed(trio):
-    waiting = send(trio, 3, 2, "rack3", wait_ms=LONG_MS)
+    waiting = begin(trio, 3, 2, "rack3", wait_ms=LONG_MS)
     trio.peers.steps()
     assert not waiting.poll()
     began_ms = trio.peers.world.time.now_ms
     trio.append(b"c")
-    assert values_of(wait(trio, waiting).records, 2) == [b"c"]
+    assert values_of(end(trio, waiting).records, 2) == [b"c"]
     assert trio.peers.world.time.now_ms - began_ms < LONG_MS
 
 
 def test_a_fetch_that_waits_at_a_follower_learns_of_another_leader(trio):
-    waiting = send(trio, 3, 2, "rack3", wait_ms=LONG_MS)
+    waiting = begin(trio, 3, 2, "rack3", wait_ms=LONG_MS)
     trio.peers.steps()
     trio.nodes[2].machine.kill()
-    assert wait(trio, waiting).error_code == E.NOT_LEADER_OR_FOLLOWER
+    assert end(trio, waiting).error_code == E.NOT_LEADER_OR_FOLLOWER
 
 
 def test_without_the_selector_every_consumer_reads_from_the_leader():
     trio = Trio(has_racks=True)
-    end = trio.append(b"a")
-    trio.run_until(lambda: all(trio.role(number).high_watermark == end for number in trio.nodes))
+    trio.append(b"a")
+    trio.run_until(lambda: all(trio.role(number).high_watermark == 1 for number in trio.nodes))
     assert read(trio, 2).preferred_read_replica == -1
     assert read(trio, 3).error_code == E.NOT_LEADER_OR_FOLLOWER
