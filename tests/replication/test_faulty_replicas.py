@@ -127,9 +127,12 @@ def test_a_damaged_follower_fetches_nothing_before_it_is_cut():
     check_whole(trio)
 
 
-def restart(trio, *numbers, without_folder=()):
+def restart(trio, *numbers, without_folder=(), without_end=()):
     for number in numbers:
         trio.nodes[number].machine.kill()
+    for number in without_end:
+        content = trio.nodes[number].machine.disk._find(f"data/{TOPIC}-0/{0:020d}.log").content
+        del content[content.index(b"d" * 100) :]
     for number in without_folder:
         remove_folder(trio.nodes[number].machine.disk, f"data/{TOPIC}-0")
     for number in numbers:
@@ -161,6 +164,21 @@ def test_when_all_are_killed_and_one_folder_is_removed_nothing_is_lost(number):
     trio.run_until(lambda: set(image_state(trio).isr) == {1, 2, 3})
     trio.run_until(lambda: all(trio.has(each) and trio.log_bytes(each) == before for each in trio.nodes))
     check_whole(trio)
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_when_all_are_killed_and_one_log_lost_its_end_nothing_is_lost(number):
+    trio = filled()
+    before = trio.log_bytes(1)
+    trio.peers.pass_time(6_000)  # high watermarks are written to disk
+    trio.run_until(lambda: not trio.nodes[number].machine.spawner.waiting_names())
+    restart(trio, 1, 2, 3, without_end=(number,))
+    trio.controller = trio.nodes[1].node.broker.controller
+    trio.run_until(lambda: set(image_state(trio).isr) == {1, 2, 3})
+    assert trio.nodes[number].said("committed records are missing at the end of a log")
+    trio.run_until(lambda: all(trio.has(each) and trio.log_bytes(each) == before for each in trio.nodes))
+    check_whole(trio)
+    assert not any(trio.replica(each).is_damaged for each in trio.nodes)
 
 
 def test_when_all_are_killed_before_the_folders_exist_the_partition_begins_empty():

@@ -78,6 +78,7 @@ class Replica:
         "_waiters",
         "being_cut",
         "config",
+        "has_lost_end",
         "index",
         "is_damaged",
         "log",
@@ -134,6 +135,9 @@ class Replica:
         self.being_cut = False
         """True while a helper removes the end of the log, or all of it: nothing is appended, and this node cannot lead.
         """
+        self.has_lost_end = False
+        """True if committed records were lost from the end of the log that other replicas have. It serves nothing, also
+        no follower, who would drop them too, until the controller has decided."""
         self.is_damaged = False
         """True while a part of the log cannot be read. A follower fetches nothing until it was cut there: it must not
         be in sync again before."""
@@ -165,7 +169,9 @@ class Replica:
                 now_ms=self._timers.now_ms(),
             )
         )
-        self.serves = not self.offline
+        self.serves = not self.offline and not self.has_lost_end
+        if self.has_lost_end:
+            self.refusal = ErrorCode.KAFKA_STORAGE_ERROR
         if self.role.high_watermark > role.high_watermark:
             self.high_watermark_raised()
 
@@ -246,6 +252,8 @@ class Replica:
                 self._hooks.leader_missed(slot)
             self.log.unstage()
         else:
+            if not self.offline:
+                self.refusal = ErrorCode.NOT_LEADER_OR_FOLLOWER
             self.wake_all()  # consumers that read from a follower
 
     def _take_role(self, role: ReplicaRole) -> None:
@@ -561,9 +569,15 @@ class Replica:
         self.log.mark_damaged(segment, ranges)
         self.review_damage()
 
+    def note_lost_end(self, *, is_lost: bool) -> None:
+        """Note that the log ends below what was committed, or that this counts no more."""
+        self.has_lost_end = is_lost
+        self.review_damage()
+
     def review_damage(self) -> None:
         """Note whether a damaged part is left: retention, a cut or a repair may have removed it."""
-        was_damaged, self.is_damaged = self.is_damaged, any(segment.damaged for segment in self.log.segments)
+        was_damaged = self.is_damaged
+        self.is_damaged = self.has_lost_end or any(segment.damaged for segment in self.log.segments)
         if was_damaged != self.is_damaged:
             self._hooks.fetchable(self)
 

@@ -267,7 +267,28 @@ class PartitionTable:
         elif log.recovery_point < log.end_offset:
             self._recovered.add(replica)
             self.flush(replica)
+        if high_watermark > log.end_offset and self._is_expected(local.name, index):
+            self._end_was_lost(replica, high_watermark)
         self._take_state(replica, state)
+
+    def _end_was_lost(self, replica: Replica, high_watermark: int) -> None:
+        """Keep a replica that lost committed records at a crash from leading, as others have them."""
+        self._logger.error(
+            "committed records are missing at the end of a log; they are copied from its leader again",
+            path=replica.log.path,
+            end_offset=replica.log.end_offset,
+            high_watermark=high_watermark,
+        )
+        replica.note_lost_end(is_lost=True)
+        self._damaged[replica] = None
+        self.on_fault()
+
+    def excuse_lost_end(self, replica: Replica) -> None:
+        """Use a replica again that lost records: they are copied, or no other one has them either."""
+        replica.note_lost_end(is_lost=False)
+        topic = self._image.topics_by_id.get(replica.topic_id)
+        if topic is not None:
+            self._take_state(replica, topic.partitions[replica.index])
 
     def _take_state(self, replica: Replica, state: PartitionState) -> None:
         """Give the replica the role that the metadata has for it."""

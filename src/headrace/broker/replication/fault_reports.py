@@ -77,7 +77,7 @@ class FaultReporter:
         """Report, repair or wait; return the leader epoch that the report names."""
         is_needed = self._node_id == state.leader or self._node_id in (*state.isr, *state.elr)
         if is_needed and not may_be_replaced(state, self._node_id, faulty.fault):
-            self._replicas.create(faulty)
+            self._replicas.keep(faulty)
         elif is_needed or (faulty.fault is not ReplicaFault.FULL and epoch == state.leader_epoch):
             epoch = state.leader_epoch
             to_report.append(FaultyReplica(faulty.topic_id, faulty.partition, epoch, faulty.fault))

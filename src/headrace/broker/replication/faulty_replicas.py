@@ -43,7 +43,7 @@ class FaultyReplicas:
                 elif home is not None and home.path in full:
                     yield _of(replica, ReplicaFault.FULL)
         for replica in table.damaged_replicas():
-            yield _of(replica, ReplicaFault.DAMAGED)
+            yield _of(replica, ReplicaFault.FAILED if replica.has_lost_end else ReplicaFault.DAMAGED)
         for closed in table.opener.closed():
             fault = ReplicaFault.FULL if closed.passing else ReplicaFault.FAILED
             yield LocalFault(closed.local.name, closed.local.topic_id, closed.number, fault, None)
@@ -53,6 +53,9 @@ class FaultyReplicas:
         replica = faulty.replica
         if replica is None:
             self._partitions.opener.begin_again(faulty.topic_id, faulty.partition)
+            return
+        if replica.has_lost_end and not replica.offline:
+            self._partitions.excuse_lost_end(replica)
             return
         role = replica.role
         if faulty.fault is ReplicaFault.DAMAGED and isinstance(role, Follower) and not role.is_truncating:
@@ -67,10 +70,12 @@ class FaultyReplicas:
             )
             self._logs.cut(replica, role.give_up_from(Offset(damaged)))
 
-    def create(self, faulty: LocalFault) -> None:
-        """Begin a replica without records whose folder was never created: no other one has records either."""
+    def keep(self, faulty: LocalFault) -> None:
+        """Use a replica as it is, because no other one has more: one whose folder was never created begins empty."""
         if faulty.replica is None:
             self._partitions.opener.begin_if_bare(faulty.topic_id, faulty.partition)
+        elif faulty.replica.has_lost_end and not faulty.replica.offline:
+            self._partitions.excuse_lost_end(faulty.replica)
 
 
 def _of(replica: Replica, fault: ReplicaFault) -> LocalFault:
