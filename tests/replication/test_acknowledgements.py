@@ -1,4 +1,4 @@
-"""What producers and coordinators get from leaders while followers are behind, and after another one has taken over."""
+"""Responses of leaders while followers are behind, and after another one has taken over."""
 
 import pytest
 
