@@ -41,7 +41,7 @@ def test_flags_win_over_environment_over_file(tmp_path: Path, monkeypatch: pytes
         (["--set", "log.retention.hours"], "write it as --set name=value"),
         (["--listen", "nowhere:port"], "--listen: config"),
         (["--config", "none.properties"], "cannot read config file none.properties: No such file"),
-        (["--set", "listeners=SSL://:1"], "not supported yet"),
+        (["--set", "listeners=SSL://:1"], "headrace tls init makes files for a test"),
     ],
 )
 def test_wrong_configs_end_with_code_2_and_a_hint(arguments: list[str], message: str) -> None:

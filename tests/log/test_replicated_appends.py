@@ -79,6 +79,7 @@ def test_a_follower_becomes_equal_to_its_leader(seed: int, max_bytes: int, parts
             assert segment_bytes(follower, base) == segment_bytes(leader, base)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=40, deadline=None)
 def test_a_follower_is_the_same_after_any_stop(seed: int) -> None:

@@ -64,6 +64,7 @@ def test_a_truncated_log_never_had_what_was_dropped(seed: int, share: float, flu
     assert log.epoch_end(9) == fork.epoch_end(9)
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32),
     share=st.floats(0, 1),
@@ -132,6 +133,7 @@ def test_unsynced_batches_may_be_lost_but_never_mixed(seed: int, share: float, s
     check_same(log, expected)
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32),
     share=st.floats(0, 1),
