@@ -19,6 +19,8 @@ from headrace.broker.api import describe_groups, describe_transactions, find_coo
 from headrace.broker.api.registry import INTERNAL, SERVED, ServedApi
 from headrace.broker.produce import record_hold, transaction_hold
 from headrace.cli.main import cli
+from headrace.core.access.sasl import TRANSITIONS as SASL_TRANSITIONS
+from headrace.core.access.sasl import SaslState
 from headrace.core.controller.lifecycle import TRANSITIONS as LIFECYCLE_TRANSITIONS
 from headrace.core.controller.lifecycle import LifecycleState
 from headrace.core.groups.states import TRANSITIONS as GROUP_TRANSITIONS
@@ -283,6 +285,16 @@ def handshake_diagram() -> Iterator[str]:
         yield f"    {state.name} --> {following.name}: {event}"
 
 
+def sasl_diagram() -> Iterator[str]:
+    yield "stateDiagram-v2"
+    for state in SaslState:
+        yield f"    {state.name}: {state}"
+    yield f"    [*] --> {SaslState.MECHANISM.name}: the connection begins"
+    for (state, event), following in SASL_TRANSITIONS.items():
+        yield f"    {state.name} --> {following.name}: {event}"
+    yield f"    {SaslState.REFUSED.name} --> [*]"
+
+
 def lifecycle_diagram() -> Iterator[str]:
     yield "stateDiagram-v2"
     for state in LifecycleState:
@@ -365,6 +377,7 @@ DIAGRAMS = (
     Diagram("internals/peer-links.md", "core/peers/handshake.py", handshake_diagram),
     Diagram("internals/membership.md", "core/controller/lifecycle.py", lifecycle_diagram),
     Diagram("internals/transaction.md", "core/transactions/states.py", transaction_diagram),
+    Diagram("guide/security.md", "core/access/sasl.py", sasl_diagram),
     Diagram("guide/groups.md", "core/groups/states.py", group_diagram),
 )
 

@@ -74,7 +74,7 @@ def test_defaults_of_sessions_and_controllers() -> None:
         ),
         (
             CLUSTER | {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL"},
-            'listener "CONTROLLER" uses SSL, which it cannot',
+            'listener "CONTROLLER" is for nodes and cannot use SSL',
         ),
         ({"broker.heartbeat.interval.ms": "4000"}, "must be at most half of broker.session.timeout.ms, which is 6000"),
     ],

@@ -100,7 +100,7 @@ def test_describe_broker_lists_every_config() -> None:
         ({"listeners": ""}, "names no address for clients"),
         ({"listeners": "INSIDE://x:1"}, 'add "INSIDE:PLAINTEXT" to listener.security.protocol.map'),
         ({"listeners": "SSL://x:1"}, "has no certificate"),
-        ({"listeners": "SASL_SSL://x:1"}, "SASL_SSL, which it cannot"),
+        ({"listeners": "SASL_PLAINTEXT://x:1", "sasl.enabled.mechanisms": "PLAIN"}, "no user of it"),
         ({"advertised.listeners": "OTHER://x:1"}, '"OTHER", which "listeners" does not'),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "no client can connect to"),
         ({"listener.security.protocol.map": "A:TLS"}, "must be NAME:PROTOCOL"),

@@ -102,11 +102,11 @@ class TestRegistration:
         ("fields", "error", "message"),
         [
             ({"cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID, "belongs to cluster other, this is cluster"),
-            ({"features": ()}, ErrorCode.UNSUPPORTED_VERSION, "uses metadata.version 26, which this broker does not"),
+            ({"features": ()}, ErrorCode.UNSUPPORTED_VERSION, "uses metadata.version 27, which this broker does not"),
             (
-                {"features": [FeatureRange("metadata.version", 27, 30)]},
+                {"features": [FeatureRange("metadata.version", 28, 30)]},
                 ErrorCode.UNSUPPORTED_VERSION,
-                "the cluster uses metadata.version 26, this broker supports 27 to 30",
+                "the cluster uses metadata.version 27, this broker supports 28 to 30",
             ),
             ({"endpoints": []}, ErrorCode.INVALID_REGISTRATION, "must have 1 to 16 listeners"),
             ({"endpoints": [Endpoint("A", "x", 1, "")] * 2}, ErrorCode.INVALID_REGISTRATION, "different names"),

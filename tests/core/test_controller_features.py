@@ -66,8 +66,8 @@ class TestUpdates:
         ("wanted", "message"),
         [
             (("unknown.version", 1, UPGRADE), 'does not know the feature "unknown.version": use one of metadata.ver'),
-            ((METADATA_VERSION, 27, UPGRADE), "supports metadata.version 25 to 26, not 27"),
-            ((METADATA_VERSION, 0, UNSAFE), "supports metadata.version 25 to 26, not 0"),
+            ((METADATA_VERSION, 28, UPGRADE), "supports metadata.version 25 to 27, not 28"),
+            ((METADATA_VERSION, 0, UNSAFE), "supports metadata.version 25 to 27, not 0"),
             ((TRANSACTION_VERSION, -1, SAFE), "not -1"),
             ((TRANSACTION_VERSION, 1, UPGRADE), "transaction.version is at 2: ask for a downgrade"),
             ((TRANSACTION_VERSION, 1, 9), "transaction.version is at 2: ask for a downgrade"),
@@ -89,9 +89,9 @@ class TestUpdates:
         (result,) = controller.carry_out(controller.update_features(wanted))
         assert result.error == ErrorCode.INVALID_UPDATE_VERSION
         assert result.message == (
-            "metadata.version is at 26 and cannot be lowered: the metadata may contain what level 25 cannot express"
+            "metadata.version is at 27 and cannot be lowered: the metadata may contain what level 25 cannot express"
         )
-        assert controller.image.metadata_version == 26
+        assert controller.image.metadata_version == 27
 
     def test_a_downgrade_does_not_raise_a_level(self) -> None:
         controller = one_broker()

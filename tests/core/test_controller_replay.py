@@ -12,6 +12,7 @@ from headrace.core.controller.commands import (
     PartitionGrowth,
     TopicToDelete,
 )
+from headrace.core.controller.credentials import CredentialToRemove, NewCredential
 from headrace.core.controller.delta import MetadataDelta, apply_with_delta
 from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import (
@@ -23,6 +24,7 @@ from headrace.core.controller.records import (
     Endpoint,
     FeatureLevelRecord,
     FeatureRange,
+    LoginSecretRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -32,7 +34,9 @@ from headrace.core.controller.records import (
     RecordType,
     RecordVersion,
     RegisterBrokerRecord,
+    RemoveScramCredentialRecord,
     RemoveTopicRecord,
+    ScramCredentialRecord,
     SnapshotHeaderRecord,
     TopicPartitionsRecord,
     TopicRecord,
@@ -75,6 +79,9 @@ records: st.SearchStrategy[Record] = st.one_of(
     st.builds(BrokerRegistrationChangeRecord, counts, counts, st.none() | st.booleans(), st.none() | st.booleans()),
     st.builds(FeatureLevelRecord, st.text(), st.integers(0, 100)),
     st.builds(SnapshotHeaderRecord, counts, counts, counts, counts),
+    st.builds(ScramCredentialRecord, st.text(), counts, st.binary(), st.binary(), st.binary(), counts),
+    st.builds(RemoveScramCredentialRecord, st.text(), counts),
+    st.builds(LoginSecretRecord, st.binary()),
     st.builds(TopicPartitionsRecord, topic_ids, counts, st.tuples(nodes, nodes), st.tuples(directories), st.binary()),
 )
 
@@ -134,11 +141,14 @@ class TestBytes:
             "ConfigRecord": 4,
             "PartitionChangeRecord": 5,
             "RemoveTopicRecord": 9,
+            "ScramCredentialRecord": 11,
             "FeatureLevelRecord": 12,
             "ProducerIdsRecord": 15,
             "BrokerRegistrationChangeRecord": 17,
+            "RemoveScramCredentialRecord": 22,
             "SnapshotHeaderRecord": 100,
             "TopicPartitionsRecord": 101,
+            "LoginSecretRecord": 102,
         }
 
 
@@ -239,6 +249,8 @@ commands = st.lists(
         st.tuples(st.just("shut down"), st.just(""), st.integers(1, 3)),
         st.tuples(st.just("unregister"), st.just(""), st.integers(1, 3)),
         st.tuples(st.just("ids"), st.just(""), st.just(0)),
+        st.tuples(st.just("add user"), names, st.integers(0, 2)),
+        st.tuples(st.just("remove user"), names, st.integers(1, 2)),
     ),
     max_size=30,
 )
@@ -267,6 +279,12 @@ def run(controller: TestedController, verb: str, name: str, number: int) -> None
                 controller.beat(number, broker.broker_epoch, wants_fence=fence, wants_shut_down=not fence)
         case "unregister":
             controller.carry_out(controller.unregister_broker(NodeId(number)))
+        case "add user":
+            new = NewCredential(name, number, 4_096, b"some salt", bytes(32 * number))
+            controller.carry_out(controller.alter_credentials([new], [], new_secret=b"secret"))
+        case "remove user":
+            gone = CredentialToRemove(name, number)
+            controller.carry_out(controller.alter_credentials([], [gone], new_secret=b"secret"))
         case "ids":
             controller.carry_out(controller.allocate_producer_ids(NodeId(1)))
 

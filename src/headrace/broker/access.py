@@ -11,6 +11,9 @@ OPEN_LISTENER_ADVICE = (
     "everyone who reaches it may read, write and delete every topic: bind it to 127.0.0.1, or let a firewall admit "
     "trusted hosts only"
 )
+UNENCRYPTED_LOGINS = (
+    "is reachable from other machines with SASL_PLAINTEXT: logins and data cross the network unencrypted; use SASL_SSL"
+)
 
 
 class OpenAccess:

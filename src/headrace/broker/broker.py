@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from headrace.broker.access import OpenAccess
+from headrace.broker.authentication import Authentication
 from headrace.broker.cluster.cluster_member import ClusterMember
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.linearizable_reads import LinearizableReads
@@ -117,6 +118,14 @@ class RunningBroker:
         self.on_many_files: Callable[[], None] = lambda: None
         """Called between turns while far more log files are open than the limit allows."""
         self.access = OpenAccess()
+        self.authentication = Authentication(
+            image=lambda: self.image,
+            config=lambda: self.config.sasl,
+            clock=ports.clock,
+            entropy=ports.entropy,
+            metrics=metrics,
+            logger=logger,
+        )
         self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
         self.topic_metadata = TopicMetadata(partitions, self, self.node_id)
         self.linearizable_reads = LinearizableReads(controller, node_id=self.node_id, peers=self.peers, timers=timers)

@@ -1,11 +1,12 @@
 """Listeners of a node: bound when it is created, opened to clients when its partitions are recovered."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from headrace.broker.access import OPEN_LISTENER, OPEN_LISTENER_ADVICE, open_listeners
+from headrace.broker.access import OPEN_LISTENER, OPEN_LISTENER_ADVICE, UNENCRYPTED_LOGINS, open_listeners
 from headrace.broker.logs import NodeLogger
 from headrace.broker.net.handshakes import Handshakes
 from headrace.broker.net.loop import Loop
+from headrace.core.access.sasl import SaslSession
 from headrace.core.controller.records import Endpoint
 from headrace.model.configs.listeners import Listener, address_text
 from headrace.model.configs.tls import ClientAuth, SecurityProtocol
@@ -44,14 +45,20 @@ class Listeners:
             for (config, bound), address in zip(self._bound, advertised, strict=True)
         ]
 
-    def admit_clients(self, loop: Loop) -> None:
+    def admit_clients(self, loop: Loop, new_session: Callable[[], SaslSession]) -> None:
+        """`new_session` returns the state of a connection at a listener with SASL."""
         for config, bound in self._bound:
-            handshakes = self.handshakes if self._protocols[config.name].uses_tls else None
+            protocol = self._protocols[config.name]
             for listener in bound:
-                loop.add_listener(listener, config.name, handshakes)
+                loop.add_listener(
+                    listener,
+                    config.name,
+                    handshakes=self.handshakes if protocol.uses_tls else None,
+                    new_session=new_session if protocol.uses_sasl else None,
+                )
 
     def warn_if_open(self, logger: NodeLogger) -> None:
-        """Log the listeners that other machines can reach without authentication."""
+        """Log the listeners that other machines can reach without authentication, or where logins are readable."""
         found = open_listeners(
             (listener.host, listener.port)
             for config, bound in self._bound
@@ -60,6 +67,15 @@ class Listeners:
         )
         if found:
             logger.warning(f"{', '.join(found)} is {OPEN_LISTENER}: {OPEN_LISTENER_ADVICE}")
+
+        readable = open_listeners(
+            (listener.host, listener.port)
+            for config, bound in self._bound
+            if self._protocols[config.name] is SecurityProtocol.SASL_PLAINTEXT
+            for listener in bound
+        )
+        if readable:
+            logger.warning(f"{', '.join(readable)} {UNENCRYPTED_LOGINS}")
 
     def close(self) -> None:
         for _, bound in self._bound:

@@ -86,6 +86,8 @@ class Metrics:
         self.connections_closed = 0
         self.connections_refused = 0
         self.connections_timed_out = 0
+        self.logins = 0
+        self.logins_failed = 0
         self.tls_handshakes = 0
         self.tls_handshakes_failed = 0
         self.protocol_errors = 0
@@ -193,6 +195,8 @@ class Metrics:
             ("connections_closed", "Client connections closed.", self.connections_closed),
             ("connections_refused", "Client connections refused by a limit.", self.connections_refused),
             ("connections_timed_out", "Client connections closed as idle or slow.", self.connections_timed_out),
+            ("logins", "Clients that have authenticated by SASL, at the first time or again.", self.logins),
+            ("logins_failed", "Clients that SASL has refused.", self.logins_failed),
             ("tls_handshakes", "TLS handshakes that have succeeded.", self.tls_handshakes),
             ("tls_handshakes_failed", "TLS handshakes that have failed.", self.tls_handshakes_failed),
             ("protocol_errors", "Connections closed for malformed input.", self.protocol_errors),

@@ -45,6 +45,31 @@ def catalog_option(function: Decorated) -> Decorated:
     )(function)
 
 
+def client_properties_option(function: Decorated) -> Decorated:
+    return click.option(
+        "-X",
+        "properties",
+        metavar="NAME=VALUE",
+        multiple=True,
+        callback=_client_properties,
+        help="Client property with Kafka's name, such as security.protocol=SASL_SSL; may be repeated. NAME=@FILE reads "
+        "the value from a file.",
+    )(function)
+
+
+def _client_properties(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """Return the settings of the client, by their names in Python."""
+    found: dict[str, str] = {}
+    for name, value in assignments(texts, "-X").items():
+        if value.startswith("@"):
+            try:
+                value = Path(value[1:]).read_text().rstrip("\r\n")
+            except (OSError, UnicodeDecodeError) as error:
+                raise click.UsageError(f"-X {name}: cannot read {value[1:]}: {error}") from None
+        found[name.replace(".", "_")] = value
+    return found
+
+
 def with_default_port(address: str) -> str:
     """Add Kafka's default port to `host` and `[ipv6]`; return an address with a port unchanged."""
     return f"{address}:{DEFAULT_PORT}" if ":" not in address or address.endswith("]") else address

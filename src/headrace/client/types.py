@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 from headrace.client.errors import BrokerError
+from headrace.model.access import ScramMechanism as ScramMechanism
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
 
@@ -351,11 +352,6 @@ class ConsumerRecord(NamedTuple, Generic[Value]):
     value: Value
     """Bytes or None, or the result of the deserializer."""
     headers: tuple[tuple[str, bytes | None], ...]
-
-
-class ScramMechanism(IntEnum):
-    SCRAM_SHA_256 = 1
-    SCRAM_SHA_512 = 2
 
 
 class ScramCredential(NamedTuple):

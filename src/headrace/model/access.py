@@ -49,3 +49,22 @@ ANONYMOUS = Principal(USER, "ANONYMOUS")
 def node_principal(node_id: int) -> Principal:
     """Return the principal of a node of the cluster."""
     return Principal("Node", str(node_id))
+
+
+class ScramMechanism(IntEnum):
+    """The mechanisms, with the numbers of AlterUserScramCredentials."""
+
+    SCRAM_SHA_256 = 1
+    SCRAM_SHA_512 = 2
+
+    @property
+    def label(self) -> str:
+        return self.name.replace("_", "-")
+
+    @property
+    def hash_name(self) -> str:
+        return "sha256" if self is ScramMechanism.SCRAM_SHA_256 else "sha512"
+
+    @property
+    def hash_bytes(self) -> int:
+        return 32 if self is ScramMechanism.SCRAM_SHA_256 else 64

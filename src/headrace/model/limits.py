@@ -69,6 +69,27 @@ TLS_HANDSHAKES_TURN_MS_MAX = 2.0
 TLS_RELOAD_INTERVAL_MS = 5_000
 """Interval at which the broker looks whether the files with keys and certificates have changed."""
 
+SASL_MS_MAX = 10_000
+"""Time from the beginning of a connection until its client has authenticated; then it is closed."""
+
+LOGIN_FAILURES_FREE = 5
+"""Failed logins of one user from one address before its logins are delayed."""
+
+LOGIN_INTERVAL_MS_MIN = 200
+"""Time between two logins of such a user; it doubles with every further failure."""
+
+LOGIN_INTERVAL_MS_MAX = 5_000
+"""The longest such time."""
+
+LOGIN_WAIT_MS_MAX = 6_000
+"""Longest wait of a login; it is refused if those before it take longer."""
+
+LOGIN_FAILURES_FORGOTTEN_MS = 60_000
+"""Time without a login after which the failures of a user and address no longer count."""
+
+LOGIN_FAILURES_KEPT_MAX = 10_000
+"""Pairs of user and address whose failures are remembered."""
+
 REQUEST_BYTES_MAX = 16 << 20
 """Bytes of a request that is read in full. A larger one is refused once 16 KiB of it have arrived: the broker answers
 INVALID_REQUEST in the format of the API and skips the rest, or closes the connection where the response of that version

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from headrace.broker.api.response_writer import ResponseWriter
+from headrace.broker.authentication import Authentication
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.linearizable_reads import LinearizableReads
 from headrace.broker.cluster.membership import Membership
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 class HandlerServices(RequestServices, ConfigProvider, Protocol):
     """Parts of the broker that handlers reach through their context."""
 
+    @property
+    def authentication(self) -> Authentication: ...
     @property
     def cluster_id(self) -> str: ...
     @property
@@ -163,6 +166,10 @@ class RequestContext:
     @property
     def principal(self) -> Principal:
         return self.connection.principal
+
+    @property
+    def authentication(self) -> Authentication:
+        return self._services.authentication
 
     @property
     def listener_name(self) -> str:

@@ -27,6 +27,7 @@ from headrace.broker.api.support.proposals import COMMIT_WAIT_MS_MIN
 from headrace.broker.net.connection import NO_RESPONSE_YET, NO_TOKEN, Connection, PeerResponseSlot, ResponseSlot
 from headrace.broker.net.receiver import HandleRepeat
 from headrace.broker.services import FetchServices, RaftServices, ReplicaFetchServices, TurnClock
+from headrace.core.access.sasl import SaslSession, SaslState
 from headrace.model.limits import (
     FORWARD_WAIT_MS,
     FORWARD_WAIT_MS_MAX,
@@ -150,6 +151,8 @@ class Dispatcher:
             position += client_id_length
             if position > end:
                 raise truncated()
+        if connection.sasl is not None:
+            self._check_session(connection.sasl, api_key, end - start)
         route = (
             self._routes.get(api_key) if connection.peer is None else self._peer_route(connection, api_key, end - start)
         )
@@ -195,6 +198,8 @@ class Dispatcher:
         """Refuse a request that is too large before it gets a buffer; return False if it was answered with an error."""
         if connection.peer is not None:
             self._check_unauthenticated(connection, size)
+        if connection.sasl is not None and len(first) >= _HEADER_BYTES:
+            self._check_session(connection.sasl, _HEADER.unpack_from(first)[0], size)
         if len(first) < _HEADER_BYTES or size <= REQUEST_BYTES_MAX:
             return True
         api_key, version, correlation_id, client_id_length = _HEADER.unpack_from(first)
@@ -265,6 +270,18 @@ class Dispatcher:
             raise ProtocolError(
                 f"a request of {size} bytes came before the peer had authenticated; the limit is "
                 f"{PEER_HANDSHAKE_BYTES_MAX}"
+            )
+
+    def _check_session(self, session: SaslSession, api_key: int, size: int) -> None:
+        """Raise ProtocolError for a request that a client may not send before it has authenticated, or not any more."""
+        services = self._services
+        refusal = session.refusal_of(api_key, services.clock.monotonic_ms())
+        if refusal is not None:
+            raise ProtocolError(refusal)
+        bytes_max = services.config.sasl.request_bytes_max
+        if size > bytes_max and session.state is not SaslState.AUTHENTICATED:
+            raise ProtocolError(
+                f"a request of {size} bytes came before the client had authenticated; the limit is {bytes_max}"
             )
 
     def _is_put_off(

@@ -36,6 +36,7 @@ from headrace.core.controller.commands import (
     TopicToDelete,
 )
 from headrace.core.controller.controller import Controller
+from headrace.core.controller.credentials import CredentialResult, CredentialToRemove, NewCredential
 from headrace.core.controller.elections import ElectionResult
 from headrace.core.controller.features import FeatureResult, FeatureUpdate
 from headrace.core.controller.image import MetadataImage
@@ -287,6 +288,11 @@ class ControllerHost:
         self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False
     ) -> Proposal[tuple[FeatureResult, ...]]:
         return self.propose(lambda controller: controller.update_features(updates, validate_only=validate_only))
+
+    def alter_credentials(
+        self, added: Sequence[NewCredential], removed: Sequence[CredentialToRemove], *, new_secret: bytes
+    ) -> Proposal[tuple[CredentialResult, ...]]:
+        return self.propose(lambda controller: controller.alter_credentials(added, removed, new_secret=new_secret))
 
     # Proposals
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
+from headrace.core.access.sasl import SaslSession
 from headrace.model.access import ANONYMOUS, Principal
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
 from headrace.ports.disk import FileHandle, FileRange
@@ -132,6 +133,7 @@ class Connection:
         "request_at",
         "responses",
         "rest",
+        "sasl",
         "starved",
         "tls",
         "token",
@@ -146,6 +148,8 @@ class Connection:
         self.transport = transport
         self.tls: ServerTlsTransport | None = None
         """The transport, if it encrypts."""
+        self.sasl: SaslSession | None = None
+        """The state of authentication, on a listener with SASL."""
         self.token = transport.token
         self.listener_name = listener_name
         self.peer_host = transport.peer_address.rpartition(":")[0]

@@ -20,8 +20,8 @@ class ConnectionLimits:
         self.slow_ms_max = slow_ms_max
 
     def are_exceeded(self, connection: Connection, now_ms: float) -> bool:
-        """Return whether the connection is idle, does not take its responses, or does not complete a frame, for too
-        long. Connections of other nodes may be idle.
+        """Return whether the connection is idle, does not take its responses, does not complete a frame, or has not
+        authenticated, for too long. Connections of other nodes may be idle.
         """
         slow_before = now_ms - self.slow_ms_max
         return bool(
@@ -36,6 +36,7 @@ class ConnectionLimits:
                 and not connection.responses
                 and connection.peer is None
             )
+            or (connection.sasl is not None and connection.sasl.deadline_ms < now_ms)
         )
 
 

@@ -18,6 +18,7 @@ from headrace.broker.net.ready import Event, Ready
 from headrace.broker.net.receiver import CheckLargeFrame, HandleFrame, HandleRepeat, Receiver
 from headrace.broker.net.sender import Sender
 from headrace.broker.timers import Timers
+from headrace.core.access.sasl import SaslSession
 from headrace.model.limits import (
     BESIDE_OTHERS_MS,
     CONNECTIONS_ACCEPTED_PER_TURN_MAX,
@@ -112,11 +113,24 @@ class Loop:
 
     # Listeners
 
-    def add_listener(self, listener: ListeningSocket, name: str, handshakes: Handshakes | None = None) -> None:
-        """Accept clients; with `handshakes` they have to speak TLS."""
+    def add_listener(
+        self,
+        listener: ListeningSocket,
+        name: str,
+        *,
+        handshakes: Handshakes | None = None,
+        new_session: Callable[[], SaslSession] | None = None,
+    ) -> None:
+        """Accept clients; with `handshakes` they have to speak TLS, with `new_session` to authenticate by SASL."""
         self._listeners[listener.token] = listener
         self._handshakes = handshakes or self._handshakes
-        self.attach(listener.token, lambda _event: self._accept_from(listener, name, self.clients.admit, handshakes))
+
+        def admit(connection: Connection) -> bool:
+            if new_session is not None:
+                connection.sasl = new_session()
+            return self.clients.admit(connection)
+
+        self.attach(listener.token, lambda _event: self._accept_from(listener, name, admit, handshakes))
 
     def add_peer_listener(self, listener: ListeningSocket, name: str, admission: PeerAdmission) -> None:
         """Accept other nodes. Their connections are outside the limits of clients, and are served until the end."""
@@ -559,6 +573,9 @@ class Loop:
         checked = 0
         for connection in islice(connections, CONNECTIONS_CHECKED_PER_TURN):
             checked += 1
+            if connection.sasl is not None and connection.sasl.expires_ms < self._now_ms:
+                connection.produce_shapes.clear()  # the next request is handled in full, and refused
+                connection.produce_shape_bytes = 0
             if not connection.closed and self.clients.limits.are_exceeded(connection, self._now_ms):
                 self._metrics.connections_timed_out += 1
                 self.close(connection)

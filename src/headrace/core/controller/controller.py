@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from headrace.core.controller import (
     brokers,
     configs,
+    credentials,
     elections,
     features,
     isr_changes,
@@ -146,6 +147,17 @@ class Controller:
 
     def set_promotion(self, node_id: NodeId, *, allowed: bool) -> ControllerDecision[None]:
         return promotion.set_promotion(self.image, node_id, allowed=allowed)
+
+    # Users
+
+    def alter_credentials(
+        self,
+        added: Sequence[credentials.NewCredential],
+        removed: Sequence[credentials.CredentialToRemove],
+        *,
+        new_secret: bytes,
+    ) -> ControllerDecision[tuple[credentials.CredentialResult, ...]]:
+        return credentials.alter_credentials(self.image, added, removed, new_secret=new_secret)
 
     # Features
 

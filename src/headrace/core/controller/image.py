@@ -21,14 +21,17 @@ from headrace.core.controller.records import (
     Endpoint,
     FeatureLevelRecord,
     FeatureRange,
+    LoginSecretRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
     Record,
     RecordError,
     RegisterBrokerRecord,
+    RemoveScramCredentialRecord,
     RemoveTopicRecord,
     ResourceKind,
+    ScramCredentialRecord,
     TopicPartitionsRecord,
     TopicRecord,
     UnregisterBrokerRecord,
@@ -110,10 +113,12 @@ class MetadataImage:
         "brokers",
         "configs",
         "features",
+        "login_secret",
         "next_producer_id",
         "partition_count",
         "preferred_leaders",
         "reassignments",
+        "scram",
         "topics",
         "topics_by_id",
         "version",
@@ -125,6 +130,10 @@ class MetadataImage:
         self.brokers: dict[NodeId, BrokerImage] = {}
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         self.features: dict[str, int] = {}
+        self.scram: dict[tuple[str, int], ScramCredentialRecord] = {}
+        """Credentials by user and mechanism."""
+        self.login_secret = b""
+        """Empty before the first credential."""
         self.next_producer_id = 0
         self.partition_count = 0
         self.preferred_leaders: Counter[NodeId] = Counter()
@@ -237,6 +246,13 @@ class MetadataImage:
                 del self.brokers[self._broker(record.node_id, record.broker_epoch).node_id]
             case FeatureLevelRecord():
                 self._apply_feature(record)
+            case ScramCredentialRecord():
+                self.scram[record.name, record.mechanism] = record
+            case RemoveScramCredentialRecord():
+                if self.scram.pop((record.name, record.mechanism), None) is None:
+                    raise RecordError("a record removes a credential that does not exist")
+            case LoginSecretRecord():
+                self.login_secret = record.secret
             case _:
                 raise RecordError(f"{type(record).__name__} does not belong in the metadata log")
 
@@ -416,6 +432,8 @@ class MetadataImage:
         twin.brokers = self.brokers.copy()
         twin.configs = self.configs.copy()
         twin.features = self.features.copy()
+        twin.scram = self.scram.copy()
+        twin.login_secret = self.login_secret
         twin.next_producer_id = self.next_producer_id
         twin.partition_count = self.partition_count
         twin.preferred_leaders = self.preferred_leaders.copy()
@@ -455,5 +473,8 @@ class MetadataImage:
         for (kind, resource_name), configs in self.configs.items():
             for name, value in configs.items():
                 yield ConfigRecord(kind, resource_name, name, value)
+        if self.login_secret:
+            yield LoginSecretRecord(self.login_secret)
+        yield from self.scram.values()
         if self.next_producer_id:
             yield ProducerIdsRecord(NodeId(-1), self.next_producer_id)

@@ -18,12 +18,17 @@ METADATA_VERSION = "metadata.version"
 """The feature whose level determines record versions."""
 
 METADATA_VERSION_MIN = 25
-METADATA_VERSION_LATEST = 26
-"""Kafka's number for 4.1, which its tools know by name."""
+METADATA_VERSION_LATEST = 27
+"""A number of Kafka 4.1 (IV1), which its tools know by name."""
 
 REPLICATION_LEVEL = 26
 """The metadata.version from which partitions may have several replicas. Brokers of earlier releases, which replicate
 nothing and cannot read the records of eligible leaders and reassignments, are not in a cluster at this level.
+"""
+
+ACCESS_LEVEL = 27
+"""The metadata.version from which the metadata log has credentials and access rules, which earlier releases cannot
+read.
 """
 
 GROUP_VERSION = "group.version"
@@ -210,6 +215,34 @@ class FeatureLevelRecord(_Fields, frozen=True):
     """0 removes the feature."""
 
 
+class ScramCredentialRecord(_Fields, frozen=True):
+    """The keys that the cluster has instead of the password of a user, for one mechanism of SCRAM."""
+
+    name: str
+    mechanism: int
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: _Count
+
+    def __repr__(self) -> str:
+        return f"ScramCredentialRecord(name={self.name!r}, mechanism={self.mechanism}, iterations={self.iterations})"
+
+
+class RemoveScramCredentialRecord(_Fields, frozen=True):
+    name: str
+    mechanism: int
+
+
+class LoginSecretRecord(_Fields, frozen=True):
+    """The secret from which brokers make salts of users that do not exist. It stays the same."""
+
+    secret: bytes
+
+    def __repr__(self) -> str:
+        return "LoginSecretRecord()"
+
+
 class SnapshotHeaderRecord(_Fields, frozen=True):
     """The first record of a snapshot file; never in the log itself."""
 
@@ -233,6 +266,9 @@ Record = (
     | UnregisterBrokerRecord
     | BrokerRegistrationChangeRecord
     | FeatureLevelRecord
+    | ScramCredentialRecord
+    | RemoveScramCredentialRecord
+    | LoginSecretRecord
     | SnapshotHeaderRecord
 )
 
@@ -250,8 +286,10 @@ class RecordType:
     versions: tuple[RecordVersion, ...]
 
 
-def _first_version(number: int, structure: type[msgspec.Struct]) -> RecordType:
-    version = RecordVersion(METADATA_VERSION_MIN, len(structure.__struct_fields__))
+def _first_version(
+    number: int, structure: type[msgspec.Struct], metadata_version: int = METADATA_VERSION_MIN
+) -> RecordType:
+    version = RecordVersion(metadata_version, len(structure.__struct_fields__))
     return RecordType(number=number, structure=structure, versions=(version,))
 
 
@@ -339,6 +377,7 @@ RECORD_TYPES = (
         versions=(RecordVersion(METADATA_VERSION_MIN, 6), RecordVersion(REPLICATION_LEVEL, 10)),
     ),
     _first_version(9, RemoveTopicRecord),
+    _first_version(11, ScramCredentialRecord, ACCESS_LEVEL),
     _first_version(12, FeatureLevelRecord),
     _first_version(15, ProducerIdsRecord),
     RecordType(
@@ -346,6 +385,7 @@ RECORD_TYPES = (
         structure=BrokerRegistrationChangeRecord,
         versions=(RecordVersion(METADATA_VERSION_MIN, 4), RecordVersion(REPLICATION_LEVEL, 5)),
     ),
+    _first_version(22, RemoveScramCredentialRecord, ACCESS_LEVEL),
     RecordType(
         number=100,
         structure=SnapshotHeaderRecord,
@@ -356,6 +396,7 @@ RECORD_TYPES = (
         structure=TopicPartitionsRecord,
         versions=(RecordVersion(METADATA_VERSION_MIN, 5), RecordVersion(REPLICATION_LEVEL, 6)),
     ),
+    _first_version(102, LoginSecretRecord, ACCESS_LEVEL),
 )
 
 _CODEC = RecordCodec(RECORD_TYPES)

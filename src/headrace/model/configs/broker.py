@@ -3,7 +3,7 @@
 
 from headrace.model.configs.broker_coordination import COORDINATION_ROWS
 from headrace.model.configs.broker_log import LOG_ROWS
-from headrace.model.configs.broker_security import TLS_ROWS
+from headrace.model.configs.broker_security import PREFIXED, SASL_ROWS, TLS_ROWS
 from headrace.model.configs.definition import INT32_MAX, ConfigTable, ConfigType, Scope, row
 from headrace.model.configs.listeners import (
     SECURITY_PROTOCOLS_DEFAULT,
@@ -33,7 +33,7 @@ _NODE = (
 _NETWORK = (
     row("listeners", LIST, ("PLAINTEXT://127.0.0.1:9092",), "The addresses to listen on: a comma-separated list of NAME://host:port.", validator=listeners_error),
     row("advertised.listeners", LIST, None, "The addresses that clients use to connect; defaults to listeners.", validator=listeners_error),
-    row("listener.security.protocol.map", LIST, SECURITY_PROTOCOLS_DEFAULT, "The security protocol of each listener name: PLAINTEXT or SSL.", validator=protocol_map_error),
+    row("listener.security.protocol.map", LIST, SECURITY_PROTOCOLS_DEFAULT, "The security protocol of each listener name: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.", validator=protocol_map_error),
     row("socket.request.max.bytes", INT, 100 << 20, "The maximum size of a request. The broker closes the connection as soon as it reads a larger size, logs it and counts it in headrace_protocol_errors_total. Most APIs have a lower limit: REQUEST_BYTES_MAX in docs/reference/limits.md.", low=1),
     row("socket.send.buffer.bytes", INT, 100 << 10, "The socket send buffer of each connection; -1 uses the system default.", low=-1, honoured=False),
     row("socket.receive.buffer.bytes", INT, 100 << 10, "The socket receive buffer of each connection; -1 uses the system default.", low=-1, honoured=False),
@@ -42,7 +42,6 @@ _NETWORK = (
     row("queued.max.request.bytes", LONG, -1, "Kafka's name of headrace.total.inflight.bytes.max; -1 uses the value of that config.", low=-1),
     row("request.timeout.ms", INT, 30_000, "The timeout of a request to another broker.", low=1, honoured=False),
     row("connections.max.idle.ms", LONG, 10 * MINUTE_MS, "The idle time after which a connection is closed.", low=1),
-    row("connection.failed.authentication.delay.ms", INT, 100, "The delay of the response to a failed authentication.", low=0, honoured=False),
     row("max.connections", INT, INT32_MAX, "The maximum number of connections of the broker.", low=0, scope=CLUSTER),
     row("max.connections.per.ip", INT, INT32_MAX, "The maximum number of connections of one client address.", low=0, scope=CLUSTER),
     row("max.connections.per.ip.overrides", STRING, "", "Connection limits of individual client addresses: a comma-separated list of host:count.", scope=CLUSTER, refusal="limits of individual addresses are not supported, set max.connections.per.ip for all of them"),
@@ -62,8 +61,6 @@ _POLICY = (
     row("remote.log.storage.system.enable", BOOLEAN, False, "Whether closed segments may be kept in remote storage.", refusal="tiered storage is not supported, segments stay on the disks of the broker"),
     row("authorizer.class.name", STRING, "", "The authorizer class.", refusal="access control is not supported, every client that can connect may do everything"),
     row("super.users", STRING, "", "Principals that are allowed to do everything.", honoured=False),
-    row("sasl.enabled.mechanisms", LIST, ("GSSAPI",), "The SASL mechanisms that clients may use.", scope=Scope.PER_BROKER, honoured=False),
-    row("sasl.server.max.receive.size", INT, 512 << 10, "The maximum size of a request before authentication.", low=1, honoured=False),
 )  # fmt: skip
 
 _HEADRACE = (
@@ -85,7 +82,7 @@ _HEADRACE = (
     row("headrace.log.level", STRING, "info", "The lowest level of messages that are logged.", choices=("debug", "info", "warning", "error")),
 )  # fmt: skip
 
-_ROWS = (*_NODE, *_NETWORK, *_POLICY, *_HEADRACE, *TLS_ROWS, *LOG_ROWS, *COORDINATION_ROWS)
+_ROWS = (*_NODE, *_NETWORK, *_POLICY, *_HEADRACE, *TLS_ROWS, *SASL_ROWS, *LOG_ROWS, *COORDINATION_ROWS)
 
 BROKER_CONFIGS = ConfigTable(
     "broker",
@@ -96,4 +93,5 @@ BROKER_CONFIGS = ConfigTable(
         if key.counterparts and key.counterparts[0].name != key.name
     }
     | {"bootstrap.servers": "listeners", "data.dir": "log.dirs", "port": "listeners", "host.name": "listeners"},
+    prefixed=PREFIXED,
 )

@@ -2,9 +2,16 @@
 # ruff: noqa: E501  (one row is one line)
 
 from headrace.model.configs.definition import ConfigType, Scope, row
+from headrace.model.jaas import jaas_error
 from headrace.model.principal_rules import rules_error
 
-BOOLEAN, STRING, LIST, PASSWORD = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.LIST, ConfigType.PASSWORD
+STRING, LIST, PASSWORD, INT, LONG = (
+    ConfigType.STRING,
+    ConfigType.LIST,
+    ConfigType.PASSWORD,
+    ConfigType.INT,
+    ConfigType.LONG,
+)
 PER_BROKER = Scope.PER_BROKER
 
 STORE_TYPES = ("PEM", "PKCS12")
@@ -40,3 +47,16 @@ TLS_ROWS = (
     row("ssl.trustmanager.algorithm", STRING, "PKIX", "A config of the Java broker.", scope=PER_BROKER, honoured=False),
     row("ssl.secure.random.implementation", STRING, None, "A config of the Java broker.", scope=PER_BROKER, honoured=False),
 )  # fmt: skip
+
+SASL_ROWS = (
+    row("sasl.enabled.mechanisms", LIST, ("SCRAM-SHA-256", "SCRAM-SHA-512"), "The SASL mechanisms that clients may use. Kafka's default, GSSAPI, is not supported.", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), scope=PER_BROKER),
+    row("sasl.jaas.config", PASSWORD, None, 'The users of PLAIN: org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="PASSWORD";. As listener.name.NAME.plain.sasl.jaas.config it is for one listener. The users of SCRAM are in the metadata log (headrace users).', validator=jaas_error, sensitive=True),
+    row("sasl.server.max.receive.size", INT, 512 << 10, "The maximum size of a request before authentication.", low=64),
+    row("connections.max.reauth.ms", LONG, 0, "The time after which a client must authenticate again (KIP-368); 0 means never.", low=0),
+    row("connection.failed.authentication.delay.ms", INT, 100, "The delay of the response to a failed authentication.", low=0, high=60_000),
+)  # fmt: skip
+
+LISTENER_PREFIX = r"listener\.name\.(?P<listener>[A-Za-z0-9_-]+)\."
+JAAS_OF_A_LISTENER = LISTENER_PREFIX + r"(?P<mechanism>plain|scram-sha-256|scram-sha-512)\.sasl\.jaas\.config"
+PREFIXED = ((JAAS_OF_A_LISTENER, "sasl.jaas.config"),)
+"""Patterns of names that set a config for one listener, with the row that defines it."""

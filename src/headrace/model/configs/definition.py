@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 
 from headrace.model.nearest_names import nearest_of, question
@@ -171,8 +171,16 @@ def render_value(value: ConfigValue) -> str | None:
 class ConfigTable:
     """All configs of one kind of resource, by name."""
 
-    def __init__(self, kind: str, keys: Iterable[ConfigKey], renamed: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        keys: Iterable[ConfigKey],
+        renamed: Mapping[str, str] | None = None,
+        prefixed: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        """`prefixed` has patterns of further names, each with the name of the config that defines their values."""
         self.kind = kind
+        self._prefixed = tuple((re.compile(pattern), name) for pattern, name in prefixed)
         self._keys: dict[str, ConfigKey] = {}
         for key in keys:
             assert key.name not in self._keys, f"{key.name} is in the table twice"
@@ -187,14 +195,19 @@ class ConfigTable:
         return len(self._keys)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._keys
+        return isinstance(name, str) and self.get(name) is not None
 
     def get(self, name: str) -> ConfigKey | None:
-        return self._keys.get(name)
+        found = self._keys.get(name)
+        if found is None:
+            for pattern, definition in self._prefixed:
+                if pattern.fullmatch(name):
+                    return replace(self._keys[definition], name=name)
+        return found
 
     def lookup(self, name: str, *, subject: str = "") -> ConfigKey:
         """Return the config with this name; raise ConfigError with the nearest valid name if there is none."""
-        key = self._keys.get(name)
+        key = self.get(name)
         if key is None:
             raise ConfigError(self._unknown(name, subject))
         return key

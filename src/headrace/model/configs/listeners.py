@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-SECURITY_PROTOCOLS_SERVED = ("PLAINTEXT", "SSL")
 SECURITY_PROTOCOLS_DEFAULT = tuple(f"{name}:{name}" for name in SECURITY_PROTOCOLS)
 LISTENERS_MAX = 16
 PORT_MAX = 65_535

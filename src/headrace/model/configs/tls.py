@@ -28,9 +28,13 @@ class SecurityProtocol(StrEnum):
     def uses_tls(self) -> bool:
         return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 
+    @property
+    def uses_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
     def authenticates(self, client_auth: ClientAuth) -> bool:
         """Return whether no client gets in without a name."""
-        return self is SecurityProtocol.SSL and client_auth is ClientAuth.REQUIRED
+        return self.uses_sasl or (self is SecurityProtocol.SSL and client_auth is ClientAuth.REQUIRED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,9 @@ class TlsConfig:
 
 
 class ConfigValues(Protocol):
+    """Parsed values by the name of the config."""
+
+    def whole(self, name: str) -> int: ...
     def text(self, name: str) -> str: ...
     def optional_text(self, name: str) -> str | None: ...
     def items(self, name: str) -> tuple[str, ...]: ...

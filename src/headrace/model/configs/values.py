@@ -9,12 +9,12 @@ from headrace.model.configs.cluster import ClusterConfig, check_cluster, cluster
 from headrace.model.configs.definition import ConfigError, ConfigValue, Scope
 from headrace.model.configs.layers import NO_TEXTS, BrokerLayers, ConfigLayer, LayeredConfig, Synonym
 from headrace.model.configs.listeners import (
-    SECURITY_PROTOCOLS_SERVED,
     Listener,
     parse_address,
     parse_listeners,
     parse_protocol_map,
 )
+from headrace.model.configs.sasl import SaslConfig, check_sasl, sasl_config
 from headrace.model.configs.tls import SecurityProtocol, TlsConfig, check_tls, tls_config
 from headrace.model.configs.topic import MINUTE_MS, TOPIC_CONFIGS
 
@@ -128,6 +128,7 @@ class BrokerConfig:
     security_protocols: Mapping[str, SecurityProtocol]
     """By the name of the listener."""
     tls: TlsConfig
+    sasl: SaslConfig
     log_dirs: tuple[str, ...]
     num_partitions: int
     default_replication_factor: int
@@ -301,9 +302,12 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
     cluster = _cluster(values)
     listeners = _client_listeners(values, cluster)
     security_protocols, tls = _security_protocols(values), tls_config(values)
+    sasl = sasl_config(values, layers.static)
     for listener in listeners:
         if security_protocols[listener.name].uses_tls:
             check_tls(tls, listener.name)
+        if security_protocols[listener.name].uses_sasl:
+            check_sasl(sasl, listener.name)
     queued_bytes = values.whole("queued.max.request.bytes")
     metrics = values.text("headrace.metrics.listen")
     return BrokerConfig(
@@ -315,6 +319,7 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         advertised_listeners=_advertised(values, listeners),
         security_protocols=security_protocols,
         tls=tls,
+        sasl=sasl,
         log_dirs=values.items("log.dirs") or (values.text("log.dir"),),
         num_partitions=values.whole("num.partitions"),
         default_replication_factor=values.whole("default.replication.factor"),
@@ -471,11 +476,10 @@ def _security_protocols(values: _Values) -> Mapping[str, SecurityProtocol]:
                 f'listener "{listener.name}" has no security protocol: '
                 f'add "{listener.name}:PLAINTEXT" to listener.security.protocol.map'
             )
-        served = SECURITY_PROTOCOLS_SERVED[:1] if between_nodes else SECURITY_PROTOCOLS_SERVED
-        if protocol not in served:
-            why = "nodes prove to each other that they have the cluster key" if between_nodes else "not supported yet"
+        if between_nodes and protocol != SecurityProtocol.PLAINTEXT:
             raise ConfigError(
-                f'listener "{listener.name}" uses {protocol}, which it cannot ({why}): use {" or ".join(served)}'
+                f'listener "{listener.name}" is for nodes and cannot use {protocol}: use PLAINTEXT, nodes prove to '
+                "each other that they have the cluster key"
             )
         protocols[listener.name] = SecurityProtocol(protocol)
     return protocols
