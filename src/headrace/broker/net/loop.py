@@ -353,7 +353,8 @@ class Loop:
             if connection.closed:
                 continue
             try:
-                sent = self._sender.send_more(connection, SENT_ALONE_BYTES_MAX if connection.closing else bytes_max)
+                in_pieces = connection.peer is None and not connection.closing  # acknowledgements wait for peers
+                sent = self._sender.send_more(connection, bytes_max if in_pieces else SENT_ALONE_BYTES_MAX)
             except OSError:
                 self.close(connection)
                 continue

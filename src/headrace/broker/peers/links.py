@@ -88,6 +88,8 @@ class PeerLinks:
         """Addresses that nodes announced in their handshakes."""
         self._by_token: dict[int, tuple[PeerRoute, PeerLink]] = {}
         self._unflushed: dict[PeerRoute, None] = {}
+        self._handled: PeerLink | None = None
+        """The link whose event is handled now; its requests are sent at the end of the event."""
         self._room = memoryview(bytearray(RECEIVE_BYTES))
         self._requests_count = self._failures_count = self._dropped_count = 0
         self._closed = True
@@ -209,7 +211,9 @@ class PeerLinks:
         pending.number = link.send(
             pending.api_key, pending.version, pending.request, lambda response: self._end(pending, response)
         )
-        self._flush_later(route)
+        link.used_ms = pending.sent_ms
+        if link is not self._handled:
+            self._flush_later(route)
 
     def _end(self, pending: PendingRequest, outcome: object) -> None:
         if pending.timer is not None:
@@ -319,6 +323,7 @@ class PeerLinks:
 
     def _event(self, link: PeerLink, event: int) -> None:
         was_ready = link.peer is not None
+        self._handled = link
         try:
             if event & WRITABLE:
                 link.flush()
@@ -336,6 +341,8 @@ class PeerLinks:
                 self._watch(link)
         except (OSError, BadResponse) as error:
             self._drop(link, error)
+        finally:
+            self._handled = None
 
     def _authenticated(self, link: PeerLink, peer: PeerIdentity) -> None:
         route, _ = self._by_token[link.transport.token]
@@ -442,7 +449,7 @@ class PeerLinks:
         now_ms = self._timers.now_ms()
         for route in tuple(self._routes.values()):
             link = route.link
-            if link is None or link.peer is None or link.used_ms <= link.heard_ms:
+            if link is None or link.peer is None or link.used_ms < link.heard_ms:
                 continue
             if link.tested_ms is not None:
                 if now_ms - link.tested_ms >= PEER_SILENT_MS_MAX:

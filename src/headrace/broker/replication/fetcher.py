@@ -245,9 +245,25 @@ class Fetcher:
         for topic_id, results in response.topics:
             for result in results:
                 followed = self._followed.get((topic_id, result.partition))
-                if followed is not None and followed.sent is not None:
-                    self._take(followed, followed.sent, result)
+                sent = None if followed is None else followed.sent
+                if followed is None or sent is None:
+                    continue
+                if result.records is None and not result.error and result.diverging is None:
+                    self._take_offsets(followed, sent, result)
+                else:
+                    self._take(followed, sent, result)
         self._fetch()
+
+    def _take_offsets(self, followed: _Followed, sent: FollowerPosition, result: ReplicaResult) -> None:
+        """HOT. Apply the result of a partition without news but for the leader's offsets."""
+        role, replica = followed.role, followed.replica
+        if role is None or replica.role is not role or replica.offline or replica.is_damaged or role.is_truncating:
+            return
+        effects = role.fetched(leader_high_watermark=result.high_watermark, leader_log_start=result.log_start)
+        if effects:
+            self._execute(followed, effects)
+        if role.log_start != sent.log_start:
+            self._due[followed.key] = None
 
     def _take(self, followed: _Followed, sent: FollowerPosition, result: ReplicaResult) -> None:
         """Apply the result of one partition, if the partition is still as it was when the fetch left."""
