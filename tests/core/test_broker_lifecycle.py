@@ -198,3 +198,20 @@ def test_partitions_are_opened_once_and_before_clients_are_admitted(script: list
     assert kinds.count(AdmitClients) <= 1
     if AdmitClients in kinds:
         assert kinds.index(CatchUp) < kinds.index(OpenPartitions) < kinds.index(AdmitClients)
+
+
+def test_a_broker_that_lacks_logs_registers_again_before_it_opens_any() -> None:
+    machine = new()
+    machine.begin()
+    machine.registered(BrokerRegistration(5), 0)
+    assert machine.reached(5, lacks_logs=True) == (Register(previous_epoch=-1),)
+    assert machine.reached(5) == ()
+    assert machine.registered(BrokerRegistration(7), 0) == (CatchUp(broker_epoch=7), Wait(delay_ms=HEARTBEAT_MS))
+    assert machine.reached(7) == (OpenPartitions(), beat(7))
+
+
+def test_a_broker_that_serves_does_not_look_for_logs_again() -> None:
+    machine = running()
+    assert machine.beat_answered(STALE) == (Register(previous_epoch=5),)
+    machine.registered(BrokerRegistration(9), 0)
+    assert machine.reached(9, lacks_logs=True) == (beat(9),)

@@ -383,23 +383,25 @@ class Node:
     # Stopping
 
     def begin_stop(self) -> None:
-        """Admit no new clients, and let waiting requests finish."""
+        """Leave the cluster, then admit no new clients and let waiting requests finish.
+
+        Clients are served until then: those of partitions that have moved learn here who leads them.
+        """
         if not self.stopping:
             self.stopping = True
-            self.loop.begin_stop()
-            self.broker.begin_stop()
             self.broker.lifecycle.stop(self._left_cluster)
 
     def _left_cluster(self) -> None:
         """Hand over the leadership of the metadata quorum, so that another controller is active at once."""
-
-        def handed_over(_outcome: object) -> None:
-            self._has_left = True
-
         if self.broker.controller.is_active and len(self.quorum.voters) > 1:
-            self.quorum.transfer_leadership(handed_over)
+            self.quorum.transfer_leadership(lambda _outcome: self._stop_serving())
         else:
-            self._has_left = True
+            self._stop_serving()
+
+    def _stop_serving(self) -> None:
+        self._has_left = True
+        self.loop.begin_stop()
+        self.broker.begin_stop()
 
     @property
     def drained(self) -> bool:

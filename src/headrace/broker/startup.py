@@ -18,6 +18,7 @@ from headrace.core.controller.features import SUPPORTED_FEATURES
 from headrace.core.controller.records import Endpoint
 
 INCARNATION_BYTES = 16
+MISSING_NAMED_MAX = 3
 
 
 class BackgroundTask(Protocol):
@@ -56,11 +57,13 @@ class Startup:
         self._clean_shutdown = clean_shutdown
         self._on_ready = on_ready
         self._on_failed = on_failed
+        self._has_lost_logs = False
 
     def begin(self) -> None:
         """Register with the active controller."""
         self._incarnation = self._broker.entropy.random_bytes(INCARNATION_BYTES)
         hooks = LifecycleHooks(
+            lacks_logs=self._lacks_logs,
             open_partitions=lambda: self._attempt(self.open_partitions),
             admit_clients=lambda: self._attempt(self._admit_clients),
             failed=self._refused,
@@ -85,9 +88,25 @@ class Startup:
             is_controller=config.cluster.is_controller,
             metadata_directory=directories[0].directory_id,
             previous_epoch=previous_epoch,
-            boot_id=broker.disk.boot_id(),
-            closed_cleanly=self._clean_shutdown,
+            boot_id="" if self._has_lost_logs else broker.disk.boot_id(),
+            closed_cleanly=self._clean_shutdown and not self._has_lost_logs,
         )
+
+    def _lacks_logs(self) -> bool:
+        """Return whether the folder of a replica is gone that counts as one with all records.
+
+        The broker then registers as another process that may have lost records, so that its replicas leave the in-sync
+        and the eligible sets before any of them could lead with an empty log.
+        """
+        if self._has_lost_logs or not (lacking := self._broker.partitions.missing_logs(self._broker.image)):
+            return False
+        self._has_lost_logs = True
+        self._incarnation = self._broker.entropy.random_bytes(INCARNATION_BYTES)
+        named = ", ".join(map(str, lacking[:MISSING_NAMED_MAX]))
+        self._broker.logger.warning(
+            f"{len(lacking)} replicas have no folder here, such as {named}: they are copied from other brokers"
+        )
+        return True
 
     def _refused(self, message: str) -> None:
         self._on_failed()

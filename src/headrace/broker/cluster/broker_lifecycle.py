@@ -51,6 +51,8 @@ DUPLICATE_SESSIONS = 1.5
 class LifecycleHooks:
     """The parts of the node that the life cycle drives."""
 
+    lacks_logs: Callable[[], bool]
+    """Tells whether logs are missing, which the registration has not said."""
     open_partitions: Callable[[], None]
     admit_clients: Callable[[], None]
     failed: Callable[[str], None]
@@ -149,7 +151,7 @@ class BrokerLifecycle:
         self._execute(self._machine.resume())
 
     def _reached(self, broker_epoch: int) -> None:
-        self._execute(self._machine.reached(broker_epoch))
+        self._execute(self._machine.reached(broker_epoch, lacks_logs=self._hooks.lacks_logs()))
         self._follow_registration()
 
     def _image_changed(self, delta: MetadataDelta) -> None:

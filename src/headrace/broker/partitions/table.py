@@ -133,6 +133,22 @@ class PartitionTable:
 
     # Following the metadata image
 
+    def missing_logs(self, image: MetadataImage) -> list[TopicPartition]:
+        """Return the replicas of this node that should have all committed records, by the image, and have no folder.
+
+        Those of partitions with one replica are left out: they cannot be copied from anywhere.
+        """
+        if not image.replicates:
+            return []
+        found = {partition for directory in self.directories for partition in directory.partitions()}
+        lacking = []
+        for topic in image.topics.values():
+            for index in topic.partitions.held_by(self._node_id):
+                state, name = topic.partitions[index], TopicPartition(topic.name, index)
+                if len(state.replicas) > 1 and self._node_id in (*state.isr, *state.elr) and name not in found:
+                    lacking.append(name)
+        return lacking
+
     def open_all(self, image: MetadataImage) -> None:
         """Open and recover every partition that the image has on this node, before clients are served.
 

@@ -35,6 +35,7 @@ class LifecycleEvent(StrEnum):
     REGISTERED = "the controller has registered the broker"
     REFUSED = "the controller refuses the registration for good"
     REACHED = "the image has reached the registration"
+    LACKING = "logs of this broker are missing"
     UNFENCED = "the image shows the broker unfenced"
     FENCED = "the image shows the broker fenced"
     STALE = "the controller does not know the broker epoch"
@@ -49,6 +50,7 @@ TRANSITIONS: Mapping[tuple[LifecycleState, LifecycleEvent], LifecycleState] = {
     (_S.INITIAL, _E.REFUSED): _S.FAILED,
     (_S.INITIAL, _E.STOPPING): _S.STOPPED,
     (_S.CATCHING_UP, _E.REACHED): _S.FENCED,
+    (_S.CATCHING_UP, _E.LACKING): _S.INITIAL,
     (_S.CATCHING_UP, _E.STALE): _S.INITIAL,
     (_S.CATCHING_UP, _E.STOPPING): _S.CONTROLLED_SHUTDOWN,
     (_S.FENCED, _E.UNFENCED): _S.UNFENCED,
@@ -215,10 +217,17 @@ class Lifecycle:
 
     # The image
 
-    def reached(self, broker_epoch: int) -> tuple[Effect, ...]:
-        """Go on when the image contains the registration with this epoch: from here on it can be trusted."""
+    def reached(self, broker_epoch: int, *, lacks_logs: bool = False) -> tuple[Effect, ...]:
+        """Go on when the image contains the registration with this epoch: from here on it can be trusted.
+
+        If the broker lacks logs that it should have by the image, it registers again, as one that has lost records.
+        """
         if self.state is not LifecycleState.CATCHING_UP or broker_epoch != self.broker_epoch:
             return ()
+        if lacks_logs and not self._is_open:
+            self._move(LifecycleEvent.LACKING)
+            self.broker_epoch = NO_BROKER_EPOCH
+            return (Register(previous_epoch=NO_BROKER_EPOCH),)
         self._move(LifecycleEvent.REACHED)
         opening: tuple[Effect, ...] = () if self._is_open else (OpenPartitions(),)
         self._is_open = True
