@@ -28,21 +28,22 @@ LISTENING = b"headrace listening on "
 
 
 class LocalNode(NamedTuple):
-    """A broker on loopback, or the parent of `shards` brokers: shard s has the s-th port from each on."""
+    """A broker of this machine, or the parent of `shards` brokers: shard s has the s-th port from each on."""
 
     node_id: int
     port: int
     cluster_port: int
     folder: str
     shards: int = 1
+    host: str = LOOPBACK
 
     @property
     def address(self) -> str:
-        return f"{LOOPBACK}:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def cluster_address(self) -> str:
-        return f"{LOOPBACK}:{self.cluster_port}"
+        return f"{self.host}:{self.cluster_port}"
 
     @property
     def homes(self) -> list[str]:
@@ -57,7 +58,7 @@ class LocalNode(NamedTuple):
 
     @property
     def addresses(self) -> list[str]:
-        return [f"{LOOPBACK}:{self.port + shard}" for shard in range(self.shards)]
+        return [f"{self.host}:{self.port + shard}" for shard in range(self.shards)]
 
 
 def controllers_for(brokers: int) -> int:

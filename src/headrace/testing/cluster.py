@@ -79,9 +79,7 @@ class EmbeddedCluster(TopicCalls):
             folder = self._folder = make_private_folder()
         atexit.register(self.stop)
         for node_id in range(1, self._brokers + 1):
-            self._nodes[node_id] = LocalNode(
-                node_id, self._held_port(), self._held_port(), f"{folder}/broker-{node_id}"
-            )
+            self._nodes[node_id] = self._node(node_id, f"{folder}/broker-{node_id}")
         try:
             share_key(tuple(self._nodes.values()))
             self._launch(*self._nodes)
@@ -111,21 +109,23 @@ class EmbeddedCluster(TopicCalls):
         if folder is not None:
             remove_private_folder(folder)
 
+    def _node(self, node_id: int, folder: str) -> LocalNode:
+        return LocalNode(node_id, self._held_port(), self._held_port(), folder)
+
     def _held_port(self) -> int:
         """Reserve a port until the cluster stops, so that a broker that is started again gets it again."""
         return int(self._ports.enter_context(held_port()).getsockname()[1])
 
     def _launch(self, *node_ids: int) -> None:
-        nodes = tuple(self._nodes.values())
-        commands = {
-            node_id: node_command(self._nodes[node_id], nodes, controllers=self._controllers, configs=self._configs)
-            for node_id in node_ids
-        }
+        commands = {node_id: self._command(self._nodes[node_id]) for node_id in node_ids}
         for node_id, command in commands.items():
             self._processes[node_id] = NodeProcess(self._nodes[node_id], command, stops_with_starter=True)
         wait_until_ready([self._processes[node_id] for node_id in node_ids], seconds_max=START_MS_MAX / 1000)
         running = [self._nodes[node_id] for node_id in self._processes]
         wait_until_formed(running, controllers=self._voters_expected(), seconds_max=START_MS_MAX / 1000)
+
+    def _command(self, node: LocalNode) -> list[str]:
+        return node_command(node, tuple(self._nodes.values()), controllers=self._controllers, configs=self._configs)
 
     def _voters_expected(self) -> int:
         return min(self._controllers, len(self._nodes))
