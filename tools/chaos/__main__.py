@@ -132,6 +132,10 @@ def main(arguments: Sequence[str]) -> int:
     if options.from_scratch:
         for _, campaign in chosen:
             record.forget(campaign.name)
+    for _, campaign in chosen:
+        if lacking := campaign.lacks():
+            print(f"{campaign.name}: left out, {lacking}", flush=True)
+    chosen = [each for each in chosen if not each[1].lacks()]
     code, until_s = code_now(), time.monotonic() + 60 * options.minutes
     for ran in run_all(chosen, record, jobs=options.jobs, until_s=until_s):
         progress = record.of(ran.campaign.name)

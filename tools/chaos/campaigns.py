@@ -1,5 +1,8 @@
 """The campaigns of `make chaos`, each cut into slices that can be run by themselves and in any process."""
 
+import json
+import shlex
+import subprocess
 import tempfile
 import time
 import traceback
@@ -14,12 +17,13 @@ import pytest
 from headrace.sim.report import failure_text
 from headrace.sim.run import run_seed
 from headrace.testing import EmbeddedCluster
+from tests.cluster_process import replica_faults
 from tests.cluster_process.controller_kills import kill_active_controller
 from tests.disks import chaos as processes
 from tests.raft.known_bad import KNOWN_BAD as KNOWN_BAD_MACHINES
 from tests.sim.known_bad import KNOWN_BAD, is_noticed
 from tests.sim.known_bad_clusters import KNOWN_BAD_CLUSTERS
-from tools.chaos.record import Failure, FileRange, Outcome
+from tools.chaos.record import ROOT, Failure, FileRange, Outcome
 from tools.fuzz.campaign import attack, bounded_address_space
 from tools.fuzz.catalog import DECODES_OF_FIRST, DECODES_OF_OTHERS, FIRST, targets
 
@@ -72,6 +76,19 @@ PAUSES_GOAL, PAUSE_S = 20, (5.0, 10.0)
 LONG_PAUSES_GOAL, LONG_PAUSE_S = 5, (60.0, 65.0)
 """Number of pauses, and the shortest and the longest of them."""
 CONTROLLER_KILLS_GOAL, CONTROLLER_KILLS_OF_A_CLUSTER = 100, 10
+REPLICA_FAULTS = {
+    "kills of leaders": (200, 10),
+    "kills of every broker": (20, 5),
+    "pauses of leaders": (50, 5),
+    "cuts": (30, 5),
+    "one-way cuts": (30, 5),
+    "full disks": (10, 5),
+    "failing syncs": (20, 5),
+    "bit flips": (20, 5),
+}
+"""Goal and slice of each; the names are those of the faults."""
+REPLICA_SLICE_S_MAX = 3_600
+SAID_CHARACTERS_MAX = 4_000
 SPARK_KILLS_GOAL, SPARK_KILLS_OF_A_QUERY = 100, 10
 SPARK_OUTAGES_GOAL, OUTAGE_S = 5, 30.0
 CHECK_EVERY = 10
@@ -95,6 +112,8 @@ class Campaign:
     """Number of seeds per slice; a slice that was begun and not finished is begun again."""
     run: Callable[[int, int], Outcome]
     """Of the first and how many."""
+    lacks: Callable[[], str] = lambda: ""
+    """Returns why it cannot run on this machine; empty if it can."""
 
 
 def campaigns() -> list[Campaign]:
@@ -129,6 +148,17 @@ def campaigns() -> list[Campaign]:
             slice=CONTROLLER_KILLS_OF_A_CLUSTER,
             run=kill_controllers,
         ),
+        *(
+            Campaign(
+                name=replica_campaign(fault),
+                unit="faults",
+                goal=goal,
+                slice=size,
+                run=partial(fail_replicas, fault),
+                lacks=replica_faults.FAULTS[fault].lacks,
+            )
+            for fault, (goal, size) in REPLICA_FAULTS.items()
+        ),
         Campaign(name=LONG_PAUSES, unit="pauses", goal=LONG_PAUSES_GOAL, slice=1, run=partial(pause, LONG_PAUSE_S)),
         Campaign(
             name=SPARK_KILLS, unit="kills", goal=SPARK_KILLS_GOAL, slice=SPARK_KILLS_OF_A_QUERY, run=kill_around_spark
@@ -154,6 +184,10 @@ def fuzz_name(target: str) -> str:
 
 def fault_name(scenario: str, put_in: KnownFault) -> str:
     return f"known faults in {scenario}: {put_in.__name__}"
+
+
+def replica_campaign(fault: str) -> str:
+    return f"replicas: {fault}"
 
 
 def fuzz_goals() -> dict[str, int]:
@@ -253,6 +287,15 @@ def kill_controllers(_first: int, count: int) -> Outcome:
         }
 
     return _with_folder(run, "make test ARGS='tests/cluster_process/test_failures.py -k controller'")
+
+
+def fail_replicas(fault: str, first: int, count: int) -> Outcome:
+    """Three brokers with three replicas under the load of stock clients, in a process of their own."""
+    command = replica_faults.command(fault, count=count, seed=first)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=REPLICA_SLICE_S_MAX, check=False)
+    if ran.returncode:
+        return Outcome({}, (Failure(ran.stderr[-SAID_CHARACTERS_MAX:], shlex.join(command)),))
+    return Outcome(json.loads(ran.stdout))
 
 
 def kill_around_spark(first: int, count: int) -> Outcome:

@@ -14,6 +14,7 @@ from tools.chaos.campaigns import (
     OUTAGE_S,
     PAUSE_S,
     PAUSES,
+    REPLICA_FAULTS,
     SIMULATORS,
     SPARK_KILLS,
     SPARK_OUTAGES,
@@ -22,6 +23,7 @@ from tools.chaos.campaigns import (
     fault_name,
     fuzz_goals,
     fuzz_name,
+    replica_campaign,
 )
 from tools.chaos.record import ROOT, Progress, Record
 from tools.fuzz.catalog import FIRST
@@ -189,6 +191,18 @@ def _processes(record: Record) -> str:
     return _table(("broker process under load", "times", "batches acknowledged, none lost or doubled", "code"), rows)
 
 
+def _replicas(record: Record) -> str:
+    rows = []
+    for fault, (goal, _) in REPLICA_FAULTS.items():
+        progress = record.of(replica_campaign(fault))
+        gaps = sorted(map(int, progress.values("gaps_ms")))
+        shown = [f"{_share(gaps, percent):,}" for percent in (50, 95, 100)] if gaps else ["", "", ""]
+        figures = (f"{progress.number(name):,}" for name in ("acknowledged", "transactions"))
+        rows.append((fault, f"{progress.done:,} of {goal:,}", *figures, *shown, _on_code(progress)))
+    head = ("fault", "times", "records acknowledged", "transactions committed", "gap ms: p50", "p95", "most", "code")
+    return _table(head, rows)
+
+
 def _share(ordered: Sequence[int], percent: int) -> int:
     """Return the value that this share of the values does not exceed."""
     return ordered[-(-len(ordered) * percent // 100) - 1]
@@ -212,4 +226,5 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
     "seeds": _simulator,
     "known faults": _known_faults,
     "kills": _processes,
+    "replicas": _replicas,
 }
