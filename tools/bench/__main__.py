@@ -9,6 +9,7 @@ from headrace.cli.termination import end_in_order
 from tools.bench.commands.cluster import cluster
 from tools.bench.commands.compaction import compaction
 from tools.bench.commands.compare import compare
+from tools.bench.commands.failover import failover
 from tools.bench.commands.groups import groups
 from tools.bench.commands.loads import durable, floor, metadata
 from tools.bench.commands.options import with_kafka_option
@@ -37,7 +38,7 @@ for _command in (
     *(connections, partitions, start, recovery, compaction),
 ):
     bench.add_command(with_kafka_option(_command))
-for _command in (shards, cluster, replicas, compare, spark, pipeline):
+for _command in (shards, cluster, failover, replicas, compare, spark, pipeline):
     bench.add_command(_command)
 
 if __name__ == "__main__":

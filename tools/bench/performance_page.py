@@ -87,6 +87,17 @@ REPLICAS = Section(
     medians=Medians.OF_OTHER_LOADS,
 )
 
+FAILOVER = Section(
+    command="python -m tools.bench failover",
+    picture=Path("images") / "performance-failover.svg",
+    rounds=Path("performance") / "failover.json",
+    about="Three brokers, three replicas, min.insync.replicas=2, acks=all. A gap is the longest time between two "
+    "acknowledgements of a partition around the fault, so that it includes the interval of the producer; that of a "
+    "group ends with a committed offset, and that of new clients with the first record of a client that began after "
+    "the pause. A client with other timeouts keeps what it sent to a paused leader until its own timeout. Brokers, "
+    "clients and the restarts share the cores.",
+)
+
 
 def write_page(
     page: Path,

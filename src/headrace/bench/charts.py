@@ -16,6 +16,7 @@ PRINCIPAL = (
     "metadata_seconds",
     "embedded_ms",
     "seconds",
+    "gap_p95_ms",
     "per_second",
     "rows_per_second",
     "batch_ms",

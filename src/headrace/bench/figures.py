@@ -65,6 +65,11 @@ FIGURES: Mapping[str, Figure] = {
     "wait_p50_seconds": Figure("median wait s", "{:.1f}"),
     "wait_max_seconds": Figure("longest wait s", "{:.1f}"),
     "wait_growth": Figure("wait of the last quarter / of the third", "{:.2f}"),
+    "gap_ms": Figure("ms without an acknowledgement", "{:,.0f}"),
+    "gap_p50_ms": Figure("p50 ms without an acknowledgement", "{:,.0f}"),
+    "gap_p95_ms": Figure("p95 ms without an acknowledgement", "{:,.0f}"),
+    "gap_max_ms": Figure("most ms without an acknowledgement", "{:,.0f}"),
+    "failovers": Figure("changes of leaders", "{:,.0f}"),
     "cpu_us_per_event": Figure("CPU us/event", "{:.1f}"),
 }
 
