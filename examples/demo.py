@@ -1,35 +1,31 @@
-"""Start one broker or several, send a million messages, read them back alone and as a group (`make demo`)."""
+"""Start three brokers, send a million messages while one is killed, read them alone and as a group (`make demo`)."""
 
 import argparse
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import demo_group
+from demo_brokers import BROKERS_DEFAULT, Brokers, ClusterBrokers, DemoFailure, running_brokers
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from headrace import Admin, Consumer, Producer
-from headrace.client import NewTopic
+from headrace import Consumer, Producer
+from headrace.client import Delivery
 from headrace.client.errors import ClientError
-from headrace.testing import EmbeddedCluster
 
 MESSAGES_DEFAULT = 1_000_000
 GROUP_MESSAGES = 100_000
 MESSAGE_BYTES = 100
 PARTITIONS = 4
-START_SECONDS_MAX = 20
-STOP_SECONDS_MAX = 20
 QUIET_MS_MAX = 30_000  # a client that hears nothing for this long has lost its broker
 BATCH_BYTES = 128 * 1024
 LINGER_MS = 20
@@ -37,41 +33,6 @@ REPORT_EVERY = 20_000
 BAR_NAME_WIDTH = 15
 
 Report = Callable[[int], None]
-
-
-class DemoFailure(Exception):
-    """An error message for the user of `make demo`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """Resources that processes have used so far; zeros where the system has no /proc."""
-
-    cpu_seconds: float = 0.0
-    memory_mb: float = 0.0
-    memory_peak_mb: float = 0.0
-
-
-def cost_of(pids: Sequence[int]) -> Cost:
-    costs = [_cost_of_process(pid) for pid in pids]
-    return Cost(
-        cpu_seconds=sum(cost.cpu_seconds for cost in costs),
-        memory_mb=sum(cost.memory_mb for cost in costs),
-        memory_peak_mb=sum(cost.memory_peak_mb for cost in costs),
-    )
-
-
-def _cost_of_process(pid: int) -> Cost:
-    process = Path("/proc") / str(pid)
-    if not process.is_dir():
-        return Cost()
-    ticks = process.joinpath("stat").read_text().rpartition(")")[2].split()[11:13]
-    status = dict(line.split(":", 1) for line in process.joinpath("status").read_text().splitlines())
-    return Cost(
-        cpu_seconds=sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"),
-        memory_mb=int(status["VmRSS"].split()[0]) / 1024,
-        memory_peak_mb=int(status["VmHWM"].split()[0]) / 1024,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,63 +45,52 @@ class Leg:
     checksums: tuple[int, ...]
 
 
-@contextmanager
-def running_brokers(folder: Path, count: int) -> Iterator[tuple[list[int], str]]:
-    """Run brokers on free loopback ports; yields their process ids and addresses."""
-    if count == 1:
-        with running_broker(folder) as running:
-            yield running
-        return
-    configs = dict(setting.split("=", 1) for setting in demo_group.BROKER_SETTINGS)
-    with EmbeddedCluster(brokers=count, data_dir=str(folder / "data"), config=configs) as cluster:
-        yield [cluster.process_id(node_id) for node_id in cluster.node_ids], cluster.bootstrap_servers
+class Gap:
+    """The longest time between two acknowledgements of a producer, of the records of which it hears."""
+
+    EVERY = 500
+    """The producer tells of one record in so many."""
+
+    def __init__(self) -> None:
+        self.ms = 0.0
+        self._last = 0.0
+
+    def __call__(self, _delivery: Delivery) -> None:
+        now = time.monotonic()
+        if self._last:
+            self.ms = max(self.ms, 1_000 * (now - self._last))
+        self._last = now
 
 
-@contextmanager
-def running_broker(folder: Path) -> Iterator[tuple[list[int], str]]:
-    """Run a broker process on a free loopback port; it is stopped by its process id at the end."""
-    command = [str(Path(sys.executable).with_name("headrace")), "broker", "--listen", "127.0.0.1:0"]
-    for setting in demo_group.BROKER_SETTINGS:
-        command += ["--set", setting]
-    log = folder / "broker.log"
-    with log.open("w") as errors:
-        broker = subprocess.Popen(
-            [*command, "--data-dir", str(folder / "data")], stdout=subprocess.PIPE, stderr=errors, text=True
-        )
-    assert broker.stdout is not None
-    try:
-        first_line = broker.stdout.readline().strip()
-        if not first_line.startswith("headrace listening on "):
-            broker.wait(START_SECONDS_MAX)
-            raise DemoFailure(f"the broker did not start:\n{first_line}\n{log.read_text()}")
-        yield [broker.pid], first_line.rpartition(" ")[2]
-    finally:
-        broker.terminate()
-        try:
-            broker.wait(STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            broker.kill()
-            broker.wait()
-        broker.stdout.close()
+class Kill:
+    """A leader killed when half of the messages have been sent, and what the producer noticed of it."""
 
+    def __init__(self, brokers: ClusterBrokers, topic: str) -> None:
+        self.gap = Gap()
+        self.victim = 0
+        self.brokers = brokers
+        self._topic = topic
 
-def create_topic(bootstrap: str, topic: str) -> None:
-    with Admin(bootstrap) as admin:
-        admin.create_topics([NewTopic(topic, partitions=PARTITIONS)])[topic].check(f"topic {topic}")
+    def __call__(self) -> None:
+        self.gap.ms = 0.0
+        self.victim = self.brokers.kill_leader(self._topic)
 
 
 def value_of(number: int) -> bytes:
     return b"message %012d " % number + b"." * (MESSAGE_BYTES - 21)
 
 
-def send(bootstrap: str, topic: str, count: int, report: Report) -> tuple[int, ...]:
-    """Send `count` messages round robin and wait until the broker has acknowledged every one."""
+def send(bootstrap: str, topic: str, count: int, report: Report, kill: Kill | None = None) -> tuple[int, ...]:
+    """Send `count` messages round robin and wait until every one is acknowledged; a leader may be killed half-way."""
     checksums = [0] * PARTITIONS
     with Producer(bootstrap, batch_size=BATCH_BYTES, linger_ms=LINGER_MS) as producer:
         for number in range(count):
             partition, value = number % PARTITIONS, value_of(number)
             checksums[partition] = zlib.crc32(value, checksums[partition])
-            producer.send(topic, value, partition=partition)
+            watched = kill.gap if kill and number % Gap.EVERY == 0 else None
+            producer.send(topic, value, partition=partition, on_delivery=watched)
+            if kill and number == count // 2:
+                kill()
             if number % REPORT_EVERY == 0:
                 report(number)
         producer.flush(timeout_ms=QUIET_MS_MAX)
@@ -175,17 +125,17 @@ def read_back(bootstrap: str, topic: str, count: int, report: Report) -> tuple[i
     return tuple(checksums)
 
 
-def measured(name: str, pids: Sequence[int], leg: Callable[[], tuple[int, ...]]) -> Leg:
-    before, started = cost_of(pids).cpu_seconds, time.perf_counter()
+def measured(name: str, brokers: Brokers, leg: Callable[[], tuple[int, ...]]) -> Leg:
+    before, started = brokers.cost().cpu_seconds, time.perf_counter()
     checksums = leg()
     seconds = time.perf_counter() - started
-    return Leg(name=name, seconds=seconds, broker_cpu_seconds=cost_of(pids).cpu_seconds - before, checksums=checksums)
+    return Leg(name=name, seconds=seconds, broker_cpu_seconds=brokers.cost().cpu_seconds - before, checksums=checksums)
 
 
-def results(legs: tuple[Leg, ...], count: int, pids: Sequence[int]) -> Table:
-    brokers = "one broker" if len(pids) == 1 else f"{len(pids)} brokers"
-    cost = cost_of(pids)
-    table = Table(title=f"{count:,} messages of {MESSAGE_BYTES} bytes, {PARTITIONS} partitions, {brokers}")
+def results(legs: tuple[Leg, ...], count: int, brokers: Brokers) -> Table:
+    told = "one broker" if brokers.count == 1 else f"{brokers.count} brokers, {brokers.replicas} replicas"
+    cost = brokers.cost()
+    table = Table(title=f"{count:,} messages of {MESSAGE_BYTES} bytes, {PARTITIONS} partitions, {told}")
     table.add_column("")
     for heading in ("seconds", "messages/s", "MB/s", "broker CPU", "CPU per message"):
         table.add_column(heading, justify="right")
@@ -203,38 +153,41 @@ def results(legs: tuple[Leg, ...], count: int, pids: Sequence[int]) -> Table:
     return table
 
 
-def first_message(bootstrap: str) -> None:
+def first_message(brokers: Brokers) -> None:
     """The shortest trip: one message there and back."""
-    create_topic(bootstrap, "hello")
-    if send(bootstrap, "hello", 1, lambda _count: None) != read_back(bootstrap, "hello", 1, lambda _count: None):
+    brokers.create_topics("hello", partitions=PARTITIONS)
+    at = brokers.bootstrap
+    if send(at, "hello", 1, lambda _count: None) != read_back(at, "hello", 1, lambda _count: None):
         raise DemoFailure("the first message came back changed")
 
 
-def read_as_group(bootstrap: str, report: Report) -> Table:
-    create_topic(bootstrap, "shared")
+def read_as_group(brokers: Brokers, report: Report) -> Table:
+    brokers.create_topics("shared", partitions=PARTITIONS)
     half = GROUP_MESSAGES // 2
     ends = [2 * len(range(partition, half, PARTITIONS)) for partition in range(PARTITIONS)]
-    send_half = partial(send, bootstrap, "shared", half, lambda _count: None)
-    return demo_group.run(bootstrap, "shared", ends, send_half, report)
+    send_half = partial(send, brokers.bootstrap, "shared", half, lambda _count: None)
+    return demo_group.run(brokers.bootstrap, "shared", ends, send_half, report)
 
 
-def show(console: Console, folder: Path, count: int, brokers: int) -> None:
+def show(console: Console, folder: Path, count: int, number_of_brokers: int) -> None:
     # `make demo` passes its start time, so that setting up the environment counts.
     began = float(os.environ.get("DEMO_BEGAN", time.time()))
     counted = ", package installation included" if "DEMO_BEGAN" in os.environ else ""
-    with running_brokers(folder, brokers) as (pids, bootstrap):
-        console.print(f"broker at [bold]{bootstrap}[/bold], process {', '.join(map(str, pids))}")
-        first_message(bootstrap)
+    with running_brokers(folder, number_of_brokers) as brokers:
+        at = brokers.bootstrap
+        console.print(f"broker at [bold]{at}[/bold], process {', '.join(map(str, brokers.pids))}")
+        first_message(brokers)
         console.print(f"first message sent and read [bold]{time.time() - began:.1f} s[/bold] after the start{counted}")
-        show_many_messages(console, pids, bootstrap, count)
+        show_many_messages(console, brokers, count)
         if os.environ.get("KEEP") == "1":
-            console.print(f"the broker stays at {bootstrap}; Ctrl-C stops it and removes its data")
+            console.print(f"the broker stays at {at}; Ctrl-C stops it and removes its data")
             signal.pause()
 
 
-def show_many_messages(console: Console, pids: Sequence[int], bootstrap: str, count: int) -> None:
+def show_many_messages(console: Console, brokers: Brokers, count: int) -> None:
     """Send and read many messages, then share some in a group of which one member is killed."""
-    create_topic(bootstrap, "demo")
+    brokers.create_topics("demo", partitions=PARTITIONS)
+    kill = Kill(brokers, "demo") if isinstance(brokers, ClusterBrokers) and brokers.survives_a_kill else None
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
 
@@ -242,21 +195,33 @@ def show_many_messages(console: Console, pids: Sequence[int], bootstrap: str, co
             bar = progress.add_task(f"{name:<{BAR_NAME_WIDTH}}", total=total)  # its clock starts now
             return lambda done: progress.update(bar, completed=done)
 
-        sent = measured("send", pids, partial(send, bootstrap, "demo", count, begin("send", count)))
-        read = measured("read", pids, partial(read_back, bootstrap, "demo", count, begin("read", count)))
-        group = read_as_group(bootstrap, begin("read as a group", GROUP_MESSAGES))
+        at = brokers.bootstrap
+        sent = measured("send", brokers, partial(send, at, "demo", count, begin("send", count), kill))
+        if kill:
+            show_kill(progress.console, kill)
+        read = measured("read", brokers, partial(read_back, at, "demo", count, begin("read", count)))
+        group = read_as_group(brokers, begin("read as a group", GROUP_MESSAGES))
     if sent.checksums != read.checksums:
         raise DemoFailure(f"what was read is not what was sent: checksums {sent.checksums} and {read.checksums}")
-    console.print(results((sent, read), count, pids))
+    console.print(results((sent, read), count, brokers))
     console.print(group)
-    console.print("every message came back once, in order, with the checksum of what was sent", style="green")
+    killed = ", though a leader was killed" if kill else ""
+    console.print(f"every message came back once, in order, with the checksum of what was sent{killed}", style="green")
     console.print("the group read every message, though one of its members died", style="green")
+
+
+def show_kill(console: Console, kill: Kill) -> None:
+    console.print(
+        f"broker {kill.victim}, a leader, was killed with -9 half-way: "
+        f"[bold]{kill.gap.ms:,.0f} ms[/bold] without an acknowledgement, no error"
+    )
+    console.print(f"started again, it was in sync after {kill.brokers.bring_back():.1f} s")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=MESSAGES_DEFAULT, metavar="N")
-    parser.add_argument("--brokers", type=int, default=1, metavar="N")
+    parser.add_argument("--brokers", type=int, default=BROKERS_DEFAULT, metavar="N")
     arguments = parser.parse_args()
     console = Console()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the broker is stopped however the demo ends

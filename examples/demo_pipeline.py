@@ -1,8 +1,9 @@
-"""Orders through a pipeline on Spark, exactly once, and a table that adds up (the second half of `make demo`)."""
+"""Orders through a pipeline on Spark, exactly once, though a leader is killed (the second half of `make demo`)."""
 
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,16 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from demo import PARTITIONS, DemoFailure, running_broker
+from demo import PARTITIONS
+from demo_brokers import BROKERS_DEFAULT, Brokers, ClusterBrokers, DemoFailure, running_brokers
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from headrace import Admin
 from headrace.bench.orders import DEAD, PIPELINE_FILE, RESULTS, SECONDS, TOPIC
 from headrace.cli.failures import Failure
 from headrace.cli.pipeline_session import LOG_FILE, started_session
-from headrace.client import NewTopic
 from headrace.client.blocking.whole_topics import read_topic
 from headrace.client.errors import ClientError
 from headrace.spark.pipelines.claims import RunOutcome
@@ -97,6 +97,29 @@ class Orders:
         self._process.stdout.close()
 
 
+class Outage:
+    """A leader of the orders killed when half of them are read, and what the pipeline noticed of it."""
+
+    def __init__(self, brokers: ClusterBrokers) -> None:
+        self.victim = 0
+        self.gap_ms = 0.0
+        """Time from the kill to the end of the next micro-batch."""
+        self.usual_ms = 0.0
+        """Duration of the micro-batch before."""
+        self._brokers = brokers
+        self._killed = 0.0
+        self._seen = 0
+
+    def look(self, batches: "list[Batch]", count: int) -> None:
+        """Kill the leader when it is time, and notice the next micro-batch."""
+        if not self.victim and sum(batch["rows"]["read"] for batch in batches) >= count // 2:
+            self.usual_ms = 1_000 * batches[-1]["seconds"]
+            self._killed, self._seen = time.monotonic(), len(batches)
+            self.victim = self._brokers.kill_leader(TOPIC)
+        elif self.victim and not self.gap_ms and len(batches) > self._seen:
+            self.gap_ms = 1_000 * (time.monotonic() - self._killed)
+
+
 def demo_definition(folder: Path) -> Pipeline:
     """Return the definition, with all its output files in `folder`."""
     pipeline = read_pipeline(PIPELINE_FILE)
@@ -108,11 +131,16 @@ def demo_definition(folder: Path) -> Pipeline:
 
 
 def run_pipeline(
-    console: Console, folder: Path, bootstrap: str, count: int, make_session: Callable[[], "SparkSession"]
+    console: Console,
+    folder: Path,
+    brokers: Brokers,
+    count: int,
+    make_session: Callable[[], "SparkSession"],
+    outage: Outage | None = None,
 ) -> tuple[Sum, RunOutcome]:
     """Send and process at the same time, until the last window is closed."""
-    with Admin(bootstrap) as admin:
-        admin.create_topics([NewTopic(name, partitions=PARTITIONS) for name in (TOPIC, RESULTS, DEAD)])
+    bootstrap = brokers.bootstrap
+    brokers.create_topics(TOPIC, RESULTS, DEAD, partitions=PARTITIONS)
     batches: list[Batch] = []
     runner = Runner(
         pipeline=demo_definition(folder),
@@ -126,7 +154,7 @@ def run_pipeline(
     orders = Orders(bootstrap, count)
     thread.start()
     try:
-        _watch(console, orders, batches, thread)
+        _watch(console, orders, batches, thread, outage)
     finally:
         runner.stop.set()
         thread.join(RUN_SECONDS_MAX)
@@ -146,11 +174,15 @@ def _outcome(runner: Runner) -> RunOutcome | BaseException:
         return error
 
 
-def _watch(console: Console, orders: Orders, batches: list[Batch], thread: threading.Thread) -> None:
+def _watch(
+    console: Console, orders: Orders, batches: list[Batch], thread: threading.Thread, outage: Outage | None
+) -> None:
     began = time.monotonic()
     with Live(console=console, refresh_per_second=4) as live:
         while not (orders.is_done and _is_complete(batches, orders.count)):
             live.update(progress_table(orders, batches))
+            if outage:
+                outage.look(batches, orders.count)
             if not thread.is_alive():
                 return
             if time.monotonic() - began > RUN_SECONDS_MAX:
@@ -235,6 +267,13 @@ def show_results(console: Console, total: Sum, outcome: RunOutcome, seconds: flo
     )
 
 
+def show_outage(console: Console, outage: Outage) -> None:
+    console.print(
+        f"broker {outage.victim}, a leader, was killed with -9 half-way: the next micro-batch was written "
+        f"[bold]{outage.gap_ms:,.0f} ms[/bold] later; the one before had taken {outage.usual_ms:,.0f} ms"
+    )
+
+
 def country_chart(by_country: Mapping[str, int]) -> Table:
     table = Table(title=f"orders of {SECONDS // 60} minutes by country", box=None)
     most = max(by_country.values(), default=1)
@@ -254,20 +293,28 @@ def start_spark(folder: Path) -> "SparkSession":
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=EVENTS_DEFAULT, metavar="N")
-    count: int = parser.parse_args().events
+    parser.add_argument("--brokers", type=int, default=BROKERS_DEFAULT, metavar="N")
+    arguments = parser.parse_args()
+    count: int = arguments.events
     console = Console()
     try:
         with tempfile.TemporaryDirectory(prefix="headrace-demo-") as name:
             folder = Path(name)
-            with running_broker(folder) as (broker, bootstrap):
+            with running_brokers(folder, arguments.brokers) as brokers:
                 shown = PIPELINE_FILE.relative_to(ROOT) if PIPELINE_FILE.is_relative_to(ROOT) else PIPELINE_FILE
-                console.print(f"broker at [bold]{bootstrap}[/bold]; the pipeline is {shown}")
+                console.print(f"broker at [bold]{brokers.bootstrap}[/bold]; the pipeline is {shown}")
+                survives = isinstance(brokers, ClusterBrokers) and brokers.survives_a_kill
+                outage = Outage(brokers) if survives else None
                 began = time.perf_counter()
-                total, outcome = run_pipeline(console, folder, bootstrap, count, partial(start_spark, folder))
-                show_results(console, total, outcome, time.perf_counter() - began)
+                total, outcome = run_pipeline(console, folder, brokers, count, partial(start_spark, folder), outage)
+                seconds = time.perf_counter() - began
+                if outage:
+                    show_outage(console, outage)
+                show_results(console, total, outcome, seconds)
                 if os.environ.get("KEEP") == "1":
-                    console.print(f"the broker stays at {bootstrap}, files in {folder}; Ctrl-C ends it and removes all")
-                    broker.wait()
+                    at = brokers.bootstrap
+                    console.print(f"the broker stays at {at}, files in {folder}; Ctrl-C ends it and removes all")
+                    signal.pause()
     except (DemoFailure, ClientError) as failure:
         console.print(f"demo failed: {failure}", style="red", markup=False)
         return 1

@@ -100,7 +100,7 @@ def create_venv() -> None:
 
 
 def demo(arguments: Sequence[str]) -> int:
-    """Send and read 1,000,000 messages, then run orders through Spark (--brokers 3: on a cluster; KEEP=1: keep it)."""
+    """Send and read 1,000,000 messages on three brokers, one of them killed, then run orders through Spark (KEEP=1)."""
     began = time.time()
     environment(requirements="core")
     status = run(PYTHON, "examples/demo.py", *arguments, DEMO_BEGAN=str(began), KEEP="")

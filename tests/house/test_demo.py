@@ -1,4 +1,4 @@
-"""The demo, in small: our client sends and reads back through a broker process, and nothing is left behind."""
+"""The demo, in small: messages through brokers, one of which is killed, come back, and nothing is left behind."""
 
 import os
 import re
@@ -32,6 +32,8 @@ def test_the_demo_gets_every_message_back_and_cleans_up(tmp_path: Path, brokers:
     assert "every message came back once, in order" in ran.stdout
     assert "the group read every message, though one of its members died" in ran.stdout
     assert re.search(r"first message sent and read \d+\.\d s after the start", ran.stdout)
+    killed = r"broker \d, a leader, was killed with -9 half-way: [\d,]+ ms without an acknowledgement, no error"
+    assert bool(re.search(killed, ran.stdout)) is (brokers == 3)
     assert list(temporary.iterdir()) == []
     listed = re.search(r"broker at (\S+), process ([\d, ]+\d)", ran.stdout)
     assert listed

@@ -19,17 +19,19 @@ EVENTS = 3_000
 
 def test_the_orders_of_the_demo_add_up(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
+    import demo_brokers  # type: ignore[import-not-found]
     import demo_pipeline  # type: ignore[import-not-found]
 
     text = StringIO()
     console = Console(file=text, width=120)
     with EmbeddedBroker(process=True) as broker:
-        total, outcome = demo_pipeline.run_pipeline(console, tmp_path, broker.bootstrap_servers, EVENTS, lambda: spark)
+        brokers = demo_brokers.Brokers(broker.bootstrap_servers, [])
+        total, outcome = demo_pipeline.run_pipeline(console, tmp_path, brokers, EVENTS, lambda: spark)
     demo_pipeline.show_results(console, total, outcome, 1.0)
     assert total.sent == EVENTS == total.aggregated + total.late + total.dead
     assert total.in_files == total.aggregated > 0
     assert total.dead > 0
     assert "every order is somewhere" in text.getvalue()
     assert "de" in total.by_country
-    for module in ("demo", "demo_group", "demo_pipeline"):
+    for module in ("demo", "demo_brokers", "demo_group", "demo_pipeline"):
         sys.modules.pop(module, None)
