@@ -185,6 +185,7 @@ class FollowerSession:
             offset=Offset(asked.offset),
             last_fetched_epoch=asked.last_fetched_epoch,
             epoch_end=log.epoch_end(asked.last_fetched_epoch),
+            log_start=asked.log_start,
         )
         diverging = fetch.diverging
         if diverging is not None:
@@ -231,10 +232,12 @@ class FollowerSession:
             if len(results) >= REPLICA_FETCH_PARTITIONS_MAX or bytes_left <= 0:
                 break
             del self._ready[key]
-            result = self._result(key, self._positions[key], bytes_left)
+            position = self._positions[key]
+            result = self._result(key, position, bytes_left)
+            has_new_start = position.log_start not in (NO_OFFSET, result.log_start)
             if isinstance(result.records, FileRange):
                 bytes_left -= result.records.length
-            elif not result.error and result.diverging is None:
+            elif not (result.error or result.diverging or has_new_start):
                 self._raised[key] = None
                 continue
             results[key] = result

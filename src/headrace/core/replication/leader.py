@@ -42,6 +42,8 @@ class FollowerFetch(NamedTuple):
     """The epoch of the last batch in the follower's log; NO_EPOCH if its log is empty."""
     epoch_end: tuple[int, int]
     """The largest epoch of this node's log that is not above it, and the end of that epoch."""
+    log_start: int = NO_OFFSET
+    """Where the follower's log begins."""
 
     @property
     def diverging(self) -> DivergingEpoch | None:
@@ -57,12 +59,21 @@ class FollowerFetch(NamedTuple):
 class FollowerProgress:
     """The known log end of one follower, and when it last had everything."""
 
-    __slots__ = ("broker_epoch", "caught_up_ms", "fetched_at_ms", "joining", "leader_end_at_fetch", "log_end")
+    __slots__ = (
+        "broker_epoch",
+        "caught_up_ms",
+        "fetched_at_ms",
+        "joining",
+        "leader_end_at_fetch",
+        "log_end",
+        "log_start",
+    )
 
     def __init__(self, *, caught_up_ms: float) -> None:
         self.broker_epoch = NO_BROKER_EPOCH
         """The broker epoch of the newest fetch that counted."""
         self.log_end = NO_OFFSET
+        self.log_start: int = NO_OFFSET
         self.caught_up_ms = caught_up_ms
         self.fetched_at_ms = caught_up_ms
         self.leader_end_at_fetch = NO_OFFSET
@@ -85,6 +96,7 @@ class FollowerProgress:
         self.broker_epoch = broker_epoch
         self.joining = False
         self.leader_end_at_fetch = NO_OFFSET
+        self.log_start = NO_OFFSET
         self.caught_up_ms = now_ms if is_in_sync else NEVER_MS
 
     def lags(self, *, leader_end: Offset, now_ms: float, lag_ms_max: float) -> bool:
@@ -175,6 +187,10 @@ class Leader(ReplicaRole):
         known = [(node, self._progress[node].log_end) for node in self.isr if node != self._node]
         return [node for node, end in sorted(known, key=lambda each: -each[1]) if end >= offset]
 
+    def begins_everywhere(self, offset: int) -> bool:
+        """Return whether no replica in sync has records below the offset any more."""
+        return all(progress.log_start >= offset for progress in self._waited_for)
+
     # Events of this node's log
 
     def log_appended(self, end: Offset) -> Effects:
@@ -220,6 +236,7 @@ class Leader(ReplicaRole):
             progress.restarted(fetch.broker_epoch, is_in_sync=fetch.replica in self.isr, now_ms=now_ms)
             self._choose_waited_for()
         progress.advance(fetch.offset, leader_end=self.log_end, now_ms=now_ms)
+        progress.log_start = fetch.log_start
         grown = self._grow_isr(fetch.replica, progress, now_ms) if fetch.may_join else ()
         return (*grown, *self._raise_high_watermark())
 
