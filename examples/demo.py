@@ -49,7 +49,7 @@ class Gap:
     """The longest time between two acknowledgements of a producer, of the records of which it hears."""
 
     EVERY = 500
-    """The producer tells of one record in so many."""
+    """The interval, in records, at which the producer reports an acknowledgement."""
 
     def __init__(self) -> None:
         self.ms = 0.0

@@ -238,7 +238,7 @@ class Fault:
     lacks: Callable[[], str] = _nothing
     """Returns why it cannot be inflicted here; empty if it can."""
     prefix: tuple[str, ...] = ()
-    """What the command begins with."""
+    """The beginning of the command."""
 
 
 FAULTS: Mapping[str, Fault] = {
@@ -254,7 +254,7 @@ FAULTS: Mapping[str, Fault] = {
 
 
 def survive(name: str, folder: Path, *, count: int, seed: int, rate: int = RATE) -> Survived:
-    """Inflict a fault so many times, and check at the end that the load has lost nothing."""
+    """Inflict a fault `count` times, and check at the end that the load has lost nothing."""
     fault = FAULTS[name]
     survived = Survived(faults=count)
     with fault.place(folder) as cluster:

@@ -24,7 +24,7 @@ READ_AT_ONCE = 5_000
 RECORDS_OF_A_TRANSACTION = 10
 TRANSACTION_PAUSE_S = 0.02
 ABORTED_OF = 4
-"""One transaction of so many is aborted."""
+"""The interval, in transactions, at which one is aborted."""
 QUIET = {"log_level": 0}
 IDEMPOTENT = {"enable.idempotence": True, "linger.ms": 5}
 
@@ -144,7 +144,7 @@ class Transactions:
         return True
 
     def _after(self, error: KafkaException, producer: Producer, number: int) -> Producer:
-        """Return the producer to go on with: an error may ask for an abort, or for a new producer."""
+        """Return the producer to continue with: an error may ask for an abort, or for a new producer."""
         reason = error.args[0]
         if reason.txn_requires_abort():
             _until_done(lambda: producer.abort_transaction(WAIT_S_MAX))
@@ -271,12 +271,12 @@ class ReplicatedLoad:
         before, committed = dict(self.produced.acknowledged), self.transactions.committed
         enough = max(self._rate // PARTITIONS // 10, 1)
 
-        def goes_on() -> bool:
+        def continues() -> bool:
             self.fail_early()
             more = all(count >= before[partition] + enough for partition, count in self.produced.acknowledged.items())
             return more and self.transactions.committed > committed
 
-        wait_until(goes_on, "the load does not go on", WAIT_S_MAX)
+        wait_until(continues, "the load does not continue", WAIT_S_MAX)
 
     def fail_early(self) -> None:
         for client in self._clients:

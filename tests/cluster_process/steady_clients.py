@@ -66,7 +66,7 @@ class SteadyClient:
 
     def wait_for_more(self) -> None:
         target = self.acknowledged + 20
-        wait_until(lambda: self.errors or self.acknowledged >= target, f"{self.name} does not go on", WAIT_S_MAX)
+        wait_until(lambda: self.errors or self.acknowledged >= target, f"{self.name} does not continue", WAIT_S_MAX)
         assert self.errors == []
 
     def check(self) -> None:

@@ -165,4 +165,4 @@ def test_a_client_that_pretends_to_be_a_follower_is_refused(cluster: EmbeddedClu
     finally:
         for node_id in hanging:
             cluster.resume(node_id)
-    wait_until(lambda: offsets(cluster, topic) == (0, 11), "the followers do not go on", WAIT_S_MAX)
+    wait_until(lambda: offsets(cluster, topic) == (0, 11), "the followers do not continue", WAIT_S_MAX)

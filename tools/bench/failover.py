@@ -357,7 +357,7 @@ def _gap(produced: ProducedRecords) -> float:
     target = {partition: count + 1 for partition, count in produced.acknowledged.items()}
     wait_until(
         lambda: all(produced.acknowledged[partition] >= count for partition, count in target.items()),
-        "the producer does not go on",
+        "the producer does not continue",
         WAIT_S_MAX,
     )
     return produced.longest_gap_s
