@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from headrace.broker.access import OpenAccess
 from headrace.broker.authentication import Authentication
+from headrace.broker.client_connections import ClientConnections
 from headrace.broker.cluster.cluster_member import ClusterMember
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.linearizable_reads import LinearizableReads
@@ -21,6 +22,7 @@ from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.health import take_health
 from headrace.broker.logs import NodeLogger
 from headrace.broker.lookups import Lookups
+from headrace.broker.metadata_changes import MetadataChanges
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.fetch_sessions import FetchSessions
 from headrace.broker.partitions.replica import Replica
@@ -127,6 +129,8 @@ class RunningBroker:
             logger=logger,
         )
         self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
+        self.metadata_changes = MetadataChanges(ports.clock)
+        self.client_connections = ClientConnections(partitions, self.fetch_sessions)
         self.topic_metadata = TopicMetadata(partitions, self, self.node_id)
         self.linearizable_reads = LinearizableReads(controller, node_id=self.node_id, peers=self.peers, timers=timers)
         self.producer_ids = ProducerIds(ProducerIdBlocks(controller, self.peers), self.node_id, timers)
@@ -191,6 +195,7 @@ class RunningBroker:
         self.partitions.apply(delta, self.image)
         if delta.topics_deleted:
             self.groups.topics_deleted(topic.name for topic in delta.topics_deleted)
+        self.metadata_changes.image_changed(delta, self.image.version)
 
     def take_dynamic_configs(self) -> None:
         """Apply the dynamic broker configs of the committed metadata, at the start and whenever they change."""

@@ -245,6 +245,78 @@ class LogDirDescription:
     replicas: tuple[ReplicaSize, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConnection:
+    """A client that is connected to a broker, as that broker sees it."""
+
+    node_id: int
+    connection_id: int
+    """Number that the broker gives to another connection when this one has ended."""
+    listener: str
+    address: str
+    client_id: str
+    software_name: str
+    """Empty for a client that does not tell its library (before KIP-511)."""
+    software_version: str
+    principal: str
+    connected_ms: int
+    idle_ms: int
+    bytes_in: int
+    """Received by the broker since the client connected."""
+    bytes_out: int
+    errors: int
+    """Requests that were answered with an error."""
+    topics_written: tuple[str, ...]
+    topics_read: tuple[str, ...]
+
+
+class TopicChangeKind(IntEnum):
+    CREATED = 1
+    DELETED = 2
+    GREW = 3
+    """The topic has more partitions."""
+
+
+class TopicChange(NamedTuple):
+    kind: TopicChangeKind
+    topic: str
+    topic_id: bytes
+    partitions: int
+    """Number of partitions now; 0 if the topic does not exist any more."""
+
+
+class PartitionChange(NamedTuple):
+    """The state of a partition whose leader, replicas or in-sync set changed."""
+
+    topic: str
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+class BrokerState(NamedTuple):
+    node_id: int
+    is_fenced: bool
+    is_stopping: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataChanges:
+    """What changed in the metadata up to a version, and how it is at that version."""
+
+    version: int
+    is_complete: bool
+    """False if the broker does not know all changes since the version that was asked for: read everything again."""
+    topics: tuple[TopicChange, ...]
+    partitions: tuple[PartitionChange, ...]
+    configs: tuple[tuple[int, str], ...]
+    """Types and names of resources whose configs changed."""
+    brokers: tuple[BrokerState, ...] | None
+    """All registered brokers, if one of them changed; otherwise None."""
+
+
 class ActiveProducer(NamedTuple):
     producer_id: int
     producer_epoch: int

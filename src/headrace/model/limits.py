@@ -132,6 +132,27 @@ rest waits for the next turn, where it comes first. At least one of each is alwa
 EVENTS_BETWEEN_LOOKS = 4
 """Ready connections that are served before the loop checks how long its turn has taken."""
 
+CONNECTION_TOPICS_MAX = 20
+"""Topics that DescribeConnections names for one connection, of those that it writes and of those that it reads."""
+
+CLIENT_ID_KEPT_BYTES_MAX = 255
+"""Bytes of a client id that DescribeConnections returns."""
+
+CONNECTIONS_DESCRIBED_MAX = 100
+"""Connections in one response to DescribeConnections, about two milliseconds; the client asks for the rest."""
+
+METADATA_CHANGES_KEPT_MAX = 2_000
+"""Recent changes of the metadata that a broker keeps for ListMetadataChanges; a client that missed more reads all."""
+
+METADATA_CHANGES_UNASKED_MS_MAX = 120_000
+"""Time for which a broker keeps them without a request."""
+
+METADATA_CHANGE_WAIT_MS_MAX = 60_000
+"""Time for which ListMetadataChanges waits for a change."""
+
+METADATA_CHANGE_WAITS_MAX = 1_000
+"""Requests that wait for a change of the metadata; more are refused."""
+
 FETCH_PARTITIONS_PER_SLICE = 100
 """Partitions of one Fetch that are read in one turn, about half a millisecond; the rest follow in later turns."""
 

@@ -93,6 +93,10 @@ class ApiKey(IntEnum):
     FORWARD_REQUEST = 32_022
     JOIN_CLUSTER = 32_024
 
+    # About a broker, for the manager.
+    DESCRIBE_CONNECTIONS = 32_040
+    LIST_METADATA_CHANGES = 32_041
+
     CREATE_INVITATION = 32_026
     REPORT_LOG_ENDS = 32_035
     REPORT_REPLICA_FAULTS = 32_036
@@ -185,6 +189,8 @@ APIS: dict[int, Api] = {
     ApiKey.FORWARD_REQUEST: Api("forward_request", 0, 0),
     ApiKey.JOIN_CLUSTER: Api("join_cluster", 0, 0),
     ApiKey.CREATE_INVITATION: Api("create_invitation", 0, 0),
+    ApiKey.DESCRIBE_CONNECTIONS: Api("describe_connections", 0, 0),
+    ApiKey.LIST_METADATA_CHANGES: Api("list_metadata_changes", 0, 0),
     ApiKey.REPORT_LOG_ENDS: Api("report_log_ends", 0, 0),
     ApiKey.REPORT_REPLICA_FAULTS: Api("report_replica_faults", 0, 0),
     ApiKey.CHECK_RECORDS: Api("check_records", 0, 0),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from headrace.broker.api.response_writer import ResponseWriter
 from headrace.broker.authentication import Authentication
+from headrace.broker.client_connections import ClientConnections
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.linearizable_reads import LinearizableReads
 from headrace.broker.cluster.membership import Membership
@@ -18,6 +19,7 @@ from headrace.broker.coordinators.groups import Groups
 from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.logs import NodeLogger
 from headrace.broker.lookups import Lookups
+from headrace.broker.metadata_changes import MetadataChanges
 from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.scan_leases import ScanLeases
@@ -77,6 +79,10 @@ class HandlerServices(RequestServices, ConfigProvider, Protocol):
     def producer_ids(self) -> ProducerIds: ...
     @property
     def scans(self) -> ScanLeases: ...
+    @property
+    def client_connections(self) -> ClientConnections: ...
+    @property
+    def metadata_changes(self) -> MetadataChanges: ...
     @property
     def lookups(self) -> Lookups: ...
     @property
@@ -285,6 +291,14 @@ class RequestContext:
     @property
     def scans(self) -> ScanLeases:
         return self._services.scans
+
+    @property
+    def metadata_changes(self) -> MetadataChanges:
+        return self._services.metadata_changes
+
+    @property
+    def client_connections(self) -> ClientConnections:
+        return self._services.client_connections
 
     @property
     def lookups(self) -> Lookups:

@@ -29,6 +29,7 @@ from headrace.broker.net.receiver import HandleRepeat
 from headrace.broker.services import FetchServices, RaftServices, ReplicaFetchServices, TurnClock
 from headrace.core.access.sasl import SaslSession, SaslState
 from headrace.model.limits import (
+    CLIENT_ID_KEPT_BYTES_MAX,
     FORWARD_WAIT_MS,
     FORWARD_WAIT_MS_MAX,
     PEER_HANDSHAKE_BYTES_MAX,
@@ -347,6 +348,7 @@ class Dispatcher:
         client_id: bytes,
     ) -> RequestContext:
         """Create the context of a request, and reserve the slot of its response."""
+        connection.client_id = client_id[:CLIENT_ID_KEPT_BYTES_MAX]
         writer = ResponseWriter(
             self._services,
             self._reserve(connection),

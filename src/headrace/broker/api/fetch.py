@@ -31,6 +31,7 @@ from headrace.broker.services import FetchServices
 from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import (
+    CONNECTION_TOPICS_MAX,
     FETCH_BYTES_AT_ONCE_MAX,
     FETCH_PARTITIONS_MAX,
     FETCH_PARTITIONS_PER_SLICE,
@@ -129,6 +130,10 @@ def _serve(
         slot.complete(encoded(version, correlation_id, error, NO_SESSION, []))
         return
     count = _count_wanted(services, request, session)
+    if session is not None:
+        connection.fetch_session_id = session.session_id
+    else:
+        connection.fetched_topics = tuple([topic for topic, _ in request.topics[:CONNECTION_TOPICS_MAX]])
     began_ms = services.clock.monotonic_ms()
 
     def respond(wants: list[WantedRead], results: list[PartitionData]) -> None:
@@ -146,6 +151,7 @@ def _serve(
                 results = with_leaders(missed, wants, results)
                 endpoints = missed.endpoints()
             services.metrics.request_errors[_FETCH] += failed
+            connection.errors += failed
             add_by_topic(topics, wants, results, session, full=full)
             parts = encoded(version, correlation_id, _NONE, session_id, topics, endpoints)
             slot.complete(joined_if_small(services.disk, parts))

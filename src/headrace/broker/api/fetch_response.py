@@ -189,3 +189,4 @@ class SlicedFetchResponse:
             yield
         self._endpoints.extend(self._missed.endpoints())
         metrics.request_errors[_FETCH] += failed
+        self._slot.connection.errors += failed

@@ -78,6 +78,8 @@ SERVED = (
     ServedApi(ApiKey.SCAN_MANIFEST, 0, 0, "scan_manifest"),
     ServedApi(ApiKey.SCAN_RELEASE, 0, 0, "scan_release"),
     ServedApi(ApiKey.CREATE_INVITATION, 0, 0, "create_invitation"),
+    ServedApi(ApiKey.DESCRIBE_CONNECTIONS, 0, 0, "describe_connections"),
+    ServedApi(ApiKey.LIST_METADATA_CHANGES, 0, 0, "list_metadata_changes"),
 )
 
 INTERNAL = (

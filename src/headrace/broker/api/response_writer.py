@@ -42,6 +42,7 @@ class ResponseWriter:
         try:
             if has_error(response):
                 self._services.metrics.request_errors[self._key] += 1
+                self.slot.connection.errors += 1
             body = self._codec.begin_response(response, self._version)
         except Exception:
             self._give_up()

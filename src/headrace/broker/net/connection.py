@@ -102,6 +102,9 @@ NO_VERSION, MIXED_VERSIONS = -1, -2
 
 class Connection:
     __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "client_id",
         "client_software",
         "closed",
         "closing",
@@ -109,6 +112,9 @@ class Connection:
         "dirty",
         "dirty_connections",
         "discarded_bytes",
+        "errors",
+        "fetch_session_id",
+        "fetched_topics",
         "frame",
         "frame_once_bytes",
         "frame_progress_bytes",
@@ -121,6 +127,7 @@ class Connection:
         "last_active_ms",
         "listener_name",
         "muted",
+        "opened_ms",
         "parked",
         "partial_since_ms",
         "peer",
@@ -129,6 +136,7 @@ class Connection:
         "produce_shape_bytes",
         "produce_shapes",
         "produce_version",
+        "produced_topics",
         "put_off",
         "request_at",
         "responses",
@@ -156,7 +164,13 @@ class Connection:
         self.peer: PeerSession | None = None
         """The node at the other end, on the CONTROLLER listener; None for a client."""
         self.principal: Principal = ANONYMOUS
+        self.client_id = b""
         self.client_software = ("", "")
+        self.opened_ms = now_ms
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.errors = 0
+        """Requests that were answered with an error."""
         self.dirty_connections = dirty_connections
         self.dirty = False
         self.interest = READABLE
@@ -180,6 +194,11 @@ class Connection:
         self.frame_progress_ms = now_ms
         self.largest_frame = 0
         self.partial_since_ms = NO_PARTIAL_FRAME
+        # The first topics of the last Produce request that was parsed, and of the last Fetch request, as it names them.
+        self.produced_topics: tuple[bytes, ...] = ()
+        self.fetched_topics: tuple[bytes, ...] = ()
+        self.fetch_session_id = 0
+        """The session that has the topics of the last Fetch request, if it has one."""
         # The common part of a producer's requests, by which the next one is recognized without decoding it.
         self.produce_shapes: dict[bytes, Any] = {}
         self.produce_shape_bytes = 0

@@ -6,6 +6,7 @@ to the Spawner and completes as an event of a later turn.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from heapq import nsmallest
 from itertools import islice
 
 from headrace.broker.logs import NodeLogger
@@ -172,6 +173,11 @@ class Loop:
     def connection_count(self) -> int:
         return len(self._connections)
 
+    def clients_after(self, token: int, count_max: int) -> list[Connection]:
+        """Return the connections of clients with the lowest tokens above this one, at most `count_max`."""
+        found = (each for each in self._connections.values() if each.token > token and each.peer is None)
+        return nsmallest(count_max, found, key=lambda connection: connection.token)
+
     # The turn
 
     def turn(self, wait_ms_max: float) -> None:
@@ -228,6 +234,7 @@ class Loop:
                 self.close(connection)
                 continue
             connection.last_active_ms = self._now_ms
+            connection.bytes_in += received
             bytes_in += received
             if connection.closing:
                 connection.mark_dirty()  # closed at the end of the turn, when earlier requests have their responses
@@ -329,6 +336,7 @@ class Loop:
             except OSError:
                 self.close(connection)
                 continue
+            connection.bytes_out += sent
             small += sent
             if connection.unsent:
                 connection.unsent_since_ms = self._now_ms
@@ -359,6 +367,7 @@ class Loop:
                 self.close(connection)
                 continue
             self._metrics.bytes_out += sent
+            connection.bytes_out += sent
             if sent:
                 connection.unsent_since_ms = connection.last_active_ms = self._now_ms
             if connection.closing:

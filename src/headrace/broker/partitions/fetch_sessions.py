@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from itertools import islice
 
 from headrace.ports.clock import Clock
 from headrace.ports.entropy import Entropy
@@ -95,6 +96,12 @@ class FetchSessions:
         if session is not None:
             self._sessions.move_to_end(session_id)
         return session
+
+    def topics_of(self, session_id: int, partitions_max: int) -> Iterator[bytes]:
+        """Yield the topics of the first partitions of a session as its requests name them; none if it has ended."""
+        session = self._sessions.get(session_id)
+        if session is not None:
+            yield from (topic for topic, _ in islice(session.partitions, partitions_max))
 
     def close(self, session_id: int) -> None:
         self._sessions.pop(session_id, None)

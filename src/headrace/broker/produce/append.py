@@ -62,6 +62,7 @@ class AppendStage:
                 results = self._append_sets(request, topic, topic_key, record_sets, partition_errors, outcome)
             outcome.topics.append((topic_key, results))
         self._metrics.request_errors[PRODUCE_KEY] += outcome.failed
+        slot.connection.errors += outcome.failed
         answer_request(request, slot, outcome, self._metadata)
         return outcome.confirmations
 

@@ -17,6 +17,7 @@ from headrace.broker.produce.transaction_hold import TransactionChecks, Transact
 from headrace.broker.services import AccessControl, MetadataSource, PartitionLookup, TurnClock
 from headrace.broker.timers import Timers
 from headrace.model.errors import ErrorCode
+from headrace.model.limits import CONNECTION_TOPICS_MAX
 from headrace.ports.spawner import Spawner
 
 
@@ -54,6 +55,7 @@ class ProduceStages:
             connection.responses.append(slot)
         else:
             slot = ResponseSlot(connection, None, 0)
+        connection.produced_topics = tuple([topic for topic, _ in request.topics[:CONNECTION_TOPICS_MAX]])
         error = request_error(request)
         if error is ErrorCode.NONE:
             confirmations = self.record_hold.accept(request, slot)

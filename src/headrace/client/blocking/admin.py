@@ -3,12 +3,24 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from headrace.client.blocking.blocking_client import BlockingClient
-from headrace.client.core.admin import brokers, configs, groups, partitions, replicas, topics, transactions, users
+from headrace.client.core.admin import (
+    brokers,
+    changes,
+    configs,
+    connections,
+    groups,
+    partitions,
+    replicas,
+    topics,
+    transactions,
+    users,
+)
 from headrace.client.core.calls import ANY_BROKER
 from headrace.client.core.cluster import fetch_metadata
 from headrace.client.errors import InvalidArgument
 from headrace.client.types import (
     ApiRange,
+    ClientConnection,
     ClusterDescription,
     ClusterInvitation,
     ConfigChange,
@@ -23,6 +35,7 @@ from headrace.client.types import (
     ListedGroup,
     ListedTransaction,
     LogDirDescription,
+    MetadataChanges,
     NewScramUser,
     NewTopic,
     OffsetAt,
@@ -162,6 +175,18 @@ class Admin(BlockingClient):
         """
         operation = partitions.offsets(self._session.cluster, times, timeout_ms=self._timeout_ms, isolation=isolation)
         return self._session.run(operation, self._timeout_ms)
+
+    def metadata_changes(self, after_version: int = -1, *, wait_ms: int = 0) -> MetadataChanges:
+        """Return what changed after a version of the metadata, as soon as something does; without one, the version.
+
+        A broker remembers only the latest changes, and only while it is asked. Brokers of Headrace only.
+        """
+        operation = changes.metadata_changes(after_version, wait_ms)
+        return self._session.run(operation, self._timeout_ms + wait_ms)
+
+    def connections(self) -> tuple[ClientConnection, ...]:
+        """Describe the clients that are connected to the brokers, this one too. Brokers of Headrace only."""
+        return self._session.run(connections.connections(self._session.cluster), self._timeout_ms)
 
     def log_dirs(self, nodes: Iterable[int] | None = None) -> tuple[LogDirDescription, ...]:
         return self._session.run(brokers.log_dirs(self._session.cluster, nodes), self._timeout_ms)
