@@ -20,7 +20,7 @@ def snippets(language: str) -> list[str]:
 
 
 def run(manager: ManagerProcess, command: list[str], text: str) -> str:
-    here = text.replace("http://127.0.0.1:8092", manager.url)
+    here = text.replace("127.0.0.1:8092", manager.url.removeprefix("http://"))
     ran = subprocess.run([*command, here], capture_output=True, text=True, timeout=RUN_S_MAX)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
@@ -40,6 +40,6 @@ def test_the_commands_with_curl_run(manager: ManagerProcess) -> None:
     assert '"offset":' in first
 
 
-def test_the_program_in_python_runs(manager: ManagerProcess) -> None:
-    (program,) = snippets("py")
-    assert run(manager, [sys.executable, "-c"], program) == "45\n"
+def test_the_programs_in_python_run(manager: ManagerProcess) -> None:
+    for program in snippets("py"):
+        assert run(manager, [sys.executable, "-c"], program) == "45\n"

@@ -22,7 +22,7 @@ from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.health import take_health
 from headrace.broker.logs import NodeLogger
 from headrace.broker.lookups import Lookups
-from headrace.broker.metadata_changes import MetadataChanges
+from headrace.broker.metadata_changes import RecentChanges
 from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.fetch_sessions import FetchSessions
 from headrace.broker.partitions.replica import Replica
@@ -129,7 +129,7 @@ class RunningBroker:
             logger=logger,
         )
         self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
-        self.metadata_changes = MetadataChanges(ports.clock)
+        self.metadata_changes = RecentChanges(ports.clock)
         self.client_connections = ClientConnections(partitions, self.fetch_sessions)
         self.topic_metadata = TopicMetadata(partitions, self, self.node_id)
         self.linearizable_reads = LinearizableReads(controller, node_id=self.node_id, peers=self.peers, timers=timers)

@@ -38,7 +38,7 @@ class ChangeWait(Protocol):
         """Called when the metadata has changed."""
 
 
-class MetadataChanges:
+class RecentChanges:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._version_of: dict[Change, int] = {}

@@ -277,7 +277,7 @@ class TopicChangeKind(IntEnum):
     """The topic has more partitions."""
 
 
-class TopicChange(NamedTuple):
+class ChangedTopic(NamedTuple):
     kind: TopicChangeKind
     topic: str
     topic_id: bytes
@@ -285,7 +285,7 @@ class TopicChange(NamedTuple):
     """Number of partitions now; 0 if the topic does not exist any more."""
 
 
-class PartitionChange(NamedTuple):
+class ChangedPartition(NamedTuple):
     """The state of a partition whose leader, replicas or in-sync set changed."""
 
     topic: str
@@ -296,7 +296,7 @@ class PartitionChange(NamedTuple):
     isr: tuple[int, ...]
 
 
-class BrokerState(NamedTuple):
+class RegisteredBroker(NamedTuple):
     node_id: int
     is_fenced: bool
     is_stopping: bool
@@ -304,16 +304,16 @@ class BrokerState(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataChanges:
-    """What changed in the metadata up to a version, and how it is at that version."""
+    """Changes of the metadata up to a version: the state of what changed, at that version."""
 
     version: int
     is_complete: bool
-    """False if the broker does not know all changes since the version that was asked for: read everything again."""
-    topics: tuple[TopicChange, ...]
-    partitions: tuple[PartitionChange, ...]
+    """False if the broker does not know all changes since the given version: read everything again."""
+    topics: tuple[ChangedTopic, ...]
+    partitions: tuple[ChangedPartition, ...]
     configs: tuple[tuple[int, str], ...]
     """Types and names of resources whose configs changed."""
-    brokers: tuple[BrokerState, ...] | None
+    brokers: tuple[RegisteredBroker, ...] | None
     """All registered brokers, if one of them changed; otherwise None."""
 
 

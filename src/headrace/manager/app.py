@@ -24,6 +24,8 @@ from headrace.manager.api import (
     brokers,
     cluster,
     configs,
+    connections,
+    events,
     groups,
     health,
     managers,
@@ -31,6 +33,7 @@ from headrace.manager.api import (
     records,
     sessions,
     streams,
+    subscriptions,
     topics,
     transactions,
     users,
@@ -39,11 +42,14 @@ from headrace.manager.api import masks as mask_routes
 from headrace.manager.asgi import Application
 from headrace.manager.catalog.database import Catalog
 from headrace.manager.catalog.shared_keys import FORWARDING, shared_key
+from headrace.manager.change_events import ChangeEvents
 from headrace.manager.cluster_calls import ClusterCalls
+from headrace.manager.connection_rates import ClientSamples
 from headrace.manager.feeds import Feeds
 from headrace.manager.gate import Gate
 from headrace.manager.keyed_writes import KeyedWrites
 from headrace.manager.metrics import ManagerMetrics
+from headrace.manager.overview import Overview
 from headrace.manager.parts import ManagerParts
 from headrace.manager.problems import MEDIA_TYPE, ApiProblem, problem_of, unexpected
 from headrace.manager.readers import Readers
@@ -57,7 +63,20 @@ CLIENT_GONE = 499
 OPENAPI_PATH = "/v1/openapi.json"
 ROUTERS = (
     *(health, people, sessions, access, mask_routes, audit, managers),
-    *(topics, records, streams, configs, brokers, cluster, groups, transactions, users),
+    *(
+        topics,
+        records,
+        streams,
+        subscriptions,
+        events,
+        configs,
+        connections,
+        brokers,
+        cluster,
+        groups,
+        transactions,
+        users,
+    ),
 )
 
 
@@ -73,6 +92,8 @@ def create_app(settings: ManagerSettings, catalog: Catalog) -> tuple[Application
     parts = ManagerParts(
         settings=settings, metrics=metrics, cluster=cluster_calls, catalog=catalog, callers=callers,
         logins=Logins(catalog), masks=masks, writers=writers, readers=readers, keyed=keyed, feeds=Feeds(readers),
+        overview=Overview(cluster_calls), clients=ClientSamples(cluster_calls),
+        changes=ChangeEvents(settings.bootstrap),
     )  # fmt: skip
 
     @asynccontextmanager
@@ -81,6 +102,7 @@ def create_app(settings: ManagerSettings, catalog: Catalog) -> tuple[Application
         await guard.close()
         await callers.close()
         await parts.feeds.close()
+        await parts.changes.close()
         await parts.keyed.close()
         await parts.writers.close()
         await catalog.close()

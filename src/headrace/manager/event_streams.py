@@ -1,4 +1,4 @@
-"""Server-Sent Events: the records of a topic as a response that does not end, resumed by Last-Event-ID."""
+"""Server-Sent Events: a response that does not end, and the records of a topic as its events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -17,6 +17,7 @@ from headrace.manager.record_views import View
 from headrace.manager.responses import as_json
 
 MEDIA_TYPE = "text/event-stream"
+POSITIONS = r"^\d{1,10}:\d{1,19}(,\d{1,10}:\d{1,19})*$"
 HEARTBEAT = b": alive\n\n"
 CATCH_UP_SECONDS = 0.05
 
@@ -91,17 +92,15 @@ class RecordStream:
 
 
 class EventStreamResponse(Response):
-    """Sends a stream until its client or the manager ends it."""
+    """Sends events until its client or the manager ends it."""
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, stream: RecordStream, plan: ReadPlan, view: View, metrics: ManagerMetrics) -> None:
+    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
+        """`events` yields encoded events; nothing stands for a heartbeat."""
         super().__init__(None, 200, {"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
-        self._stream = stream
-        self._matches = plan.matches
-        self._view = view
-        self._metrics = metrics
+        self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sending = asyncio.create_task(self._send(send))
@@ -118,35 +117,47 @@ class EventStreamResponse(Response):
     async def _send(self, send: Send) -> None:
         """The first part is sent when the start is found, so that an error before it has its own status."""
         has_begun = False
-        batches = self._stream.batches()
         try:
-            async for records in batches:
-                content = b"".join(self._event(record) for record in records) or HEARTBEAT
+            async for content in self._events:
                 if not has_begun:
                     has_begun = True
                     await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-                await send({"type": "http.response.body", "body": content, "more_body": True})
+                await send({"type": "http.response.body", "body": content or HEARTBEAT, "more_body": True})
         except Exception as error:
             problem = problem_of(error)
             if not has_begun or problem is None:
                 raise
-            content = (
-                b"event: problem\ndata: " + as_json({"status": problem.status, "detail": problem.detail}) + b"\n\n"
-            )
+            content = encoded_event("problem", {"status": problem.status, "detail": problem.detail})
             await send({"type": "http.response.body", "body": content, "more_body": True})
         finally:
-            await batches.aclose()
+            await self._events.aclose()
         if not has_begun:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    def _event(self, record: ConsumerRecord) -> bytes:
-        """Return a record as an event; its id is the position after it in every partition of the stream."""
-        self._stream.next[record.partition] = record.offset + 1
-        if self._matches is not None and not self._matches(record):
-            return b""
-        self._metrics.records_consumed += 1
-        return b"id: %s\ndata: %s\n\n" % (positions_text(self._stream.next).encode(), as_json(self._view(record)))
+
+async def record_events(
+    stream: RecordStream, plan: ReadPlan, view: View, metrics: ManagerMetrics
+) -> AsyncGenerator[bytes, None]:
+    """Yield records as events; the id of each is the position after it in every partition of the stream."""
+    batches = stream.batches()
+    try:
+        async for records in batches:
+            content = []
+            for record in records:
+                stream.next[record.partition] = record.offset + 1
+                if plan.matches is None or plan.matches(record):
+                    metrics.records_consumed += 1
+                    position = positions_text(stream.next).encode()
+                    content.append(b"id: %s\ndata: %s\n\n" % (position, as_json(view(record))))
+            yield b"".join(content)
+    finally:
+        await batches.aclose()
+
+
+def encoded_event(name: str, value: object, *, id: int | None = None) -> bytes:
+    first = b"" if id is None else b"id: %d\n" % id
+    return first + b"event: %s\ndata: %s\n\n" % (name.encode(), as_json(value))
 
 
 async def _disconnected(receive: Receive) -> None:

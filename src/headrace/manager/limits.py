@@ -84,6 +84,42 @@ FEEDS_MAX = 100
 FEED_IDLE_SECONDS_MAX = 10
 """Time for which a manager reads a topic after its last stream has ended."""
 
+SUBSCRIPTIONS_PER_SOCKET_MAX = 32
+"""Subscriptions of one WebSocket."""
+
+SUBSCRIPTION_ID_LENGTH_MAX = 64
+"""Characters of the id that a client gives a subscription."""
+
+CREDIT_MAX = 10_000
+"""Records that one subscription may send without more credit."""
+
+SUBSCRIPTION_FRAME_BYTES_MAX = 256 << 10
+"""Bytes of keys and values after which a frame is sent, and the next records go into another one."""
+
+SUBSCRIPTION_FRAME_RECORDS_MAX = 200
+"""Records of one frame."""
+
+SOCKET_FRAME_BYTES_MAX = 64 << 10
+"""Bytes of a frame from a client; a longer one ends its connection."""
+
+SOCKET_PING_SECONDS = 20
+"""Interval of the pings to the client of a WebSocket, and the time in which it has to answer one."""
+
+POSITIONS_LENGTH_MAX = 10_000
+"""Characters of the positions of a topic."""
+
+CHANGE_EVENTS_KEPT_MAX = 1_000
+"""Changes of the cluster that a manager remembers for streams that connect again, and that wait for one client."""
+
+CHANGE_WAIT_MS = 5_000
+"""Time for which a broker holds a request about changes of the metadata."""
+
+GROUP_LIST_SECONDS = 0.5
+"""Interval at which the states of groups are listed while a stream wants their changes."""
+
+EVENT_TOPICS_MAX = 100
+"""Topics in the filter of a stream of changes."""
+
 READ_WAIT_MS_MAX = 30_000
 """The longest `wait_ms` of a request that reads records."""
 
@@ -206,3 +242,21 @@ AUDIT_DAYS = 90
 
 REVOCATION_CHECK_SECONDS = 0.4
 """Interval at which the rights of open streams are checked."""
+
+CONNECTION_RATE_SECONDS = 1
+"""Time over which the rates of the clients of brokers are measured; a first request waits for it."""
+
+CONNECTION_RATE_SECONDS_MAX = 60
+"""Age of the previous sample above which the rates are measured again."""
+
+OVERVIEW_SAMPLE_SECONDS = 2
+"""Interval at which an open overview page is brought up to date; all pages of one manager share a sample."""
+
+OVERVIEW_SAMPLE_SECONDS_MAX = 30
+"""Age of the previous sample above which the overview shows no rates yet."""
+
+OVERVIEW_RATES_KEPT = 90
+"""Rates in the diagram of the overview."""
+
+OVERVIEW_ROWS_MAX = 50
+"""Topics, and groups, that the overview shows: the busiest, and those with the largest lag."""

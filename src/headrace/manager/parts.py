@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from headrace.manager.access.logins import Logins
     from headrace.manager.access.mask_rules import Masks
     from headrace.manager.catalog.database import Catalog
+    from headrace.manager.change_events import ChangeEvents
+    from headrace.manager.connection_rates import ClientSamples
     from headrace.manager.feeds import Feeds
     from headrace.manager.keyed_writes import KeyedWrites
+    from headrace.manager.overview import Overview
     from headrace.manager.readers import Readers
     from headrace.manager.writers import Writers
 
@@ -33,6 +36,14 @@ class ManagerParts:
     readers: "Readers"
     keyed: "KeyedWrites"
     feeds: "Feeds"
+    overview: "Overview"
+    clients: "ClientSamples"
+    changes: "ChangeEvents"
+
+    def end_streams(self) -> None:
+        """End all streams, because the manager stops."""
+        self.feeds.end_streams()
+        self.changes.end_streams()
 
 
 def parts_of(request: Request) -> ManagerParts:

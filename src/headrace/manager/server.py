@@ -8,12 +8,14 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any, cast
 
 import uvicorn
 
 from headrace.manager.access.users import have_users
 from headrace.manager.app import create_app
 from headrace.manager.catalog.database import Catalog
+from headrace.manager.limits import SOCKET_FRAME_BYTES_MAX, SOCKET_PING_SECONDS
 from headrace.manager.settings import ManagerSettings, check_exposure
 from headrace.model.configs.listeners import address_text
 from headrace.operations.errors import OperationError
@@ -68,7 +70,11 @@ def run(settings: ManagerSettings) -> None:
     config = uvicorn.Config(
         application,
         http="httptools",
-        ws="none",
+        ws=cast(type[asyncio.Protocol], _websocket_protocol),
+        ws_max_size=SOCKET_FRAME_BYTES_MAX,
+        ws_ping_interval=SOCKET_PING_SECONDS,
+        ws_ping_timeout=SOCKET_PING_SECONDS,
+        ws_per_message_deflate=False,
         loop="asyncio",
         lifespan="on",
         log_config=None,
@@ -87,7 +93,14 @@ def run(settings: ManagerSettings) -> None:
     for noisy in ("uvicorn", "uvicorn.error", "headrace.client"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     with listener:
-        asyncio.run(_Server(config, announce, parts.feeds.end_streams).serve([listener]))
+        asyncio.run(_Server(config, announce, parts.end_streams).serve([listener]))
+
+
+def _websocket_protocol(*arguments: Any, **named: Any) -> asyncio.Protocol:
+    """Make the protocol of a WebSocket; its module is loaded by the first one."""
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+    return WebSocketsSansIOProtocol(*arguments, **named)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -148,8 +148,11 @@ def view_of(before: Sample, now: Sample) -> View:
             read[part.topic] = read.get(part.topic, 0.0) + count / seconds
         groups.append(GroupRow(name, group.state, group.type, group.members, group.lag, sum(moved.values()) / seconds))
     topics = []
+    parts_of: dict[str, list[TopicPartition]] = {}
+    for part in now.ends:
+        parts_of.setdefault(part.topic, []).append(part)
     for name, partitions in now.partitions.items():
-        parts = [part for part in now.ends if part.topic == name]
+        parts = parts_of.get(name, [])
         written = sum(max(now.ends[part] - before.ends.get(part, now.ends[part]), 0) for part in parts)
         records = sum(max(now.ends[part] - now.starts.get(part, 0), 0) for part in parts)
         size = now.sizes.get(name, 0)

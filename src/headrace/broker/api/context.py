@@ -19,7 +19,7 @@ from headrace.broker.coordinators.groups import Groups
 from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.logs import NodeLogger
 from headrace.broker.lookups import Lookups
-from headrace.broker.metadata_changes import MetadataChanges
+from headrace.broker.metadata_changes import RecentChanges
 from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.scan_leases import ScanLeases
@@ -82,7 +82,7 @@ class HandlerServices(RequestServices, ConfigProvider, Protocol):
     @property
     def client_connections(self) -> ClientConnections: ...
     @property
-    def metadata_changes(self) -> MetadataChanges: ...
+    def metadata_changes(self) -> RecentChanges: ...
     @property
     def lookups(self) -> Lookups: ...
     @property
@@ -293,7 +293,7 @@ class RequestContext:
         return self._services.scans
 
     @property
-    def metadata_changes(self) -> MetadataChanges:
+    def metadata_changes(self) -> RecentChanges:
         return self._services.metadata_changes
 
     @property

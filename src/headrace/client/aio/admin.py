@@ -200,7 +200,7 @@ class Admin:
     async def metadata_changes(self, after_version: int = -1, *, wait_ms: int = 0) -> MetadataChanges:
         """Return what changed after a version of the metadata, as soon as something does; without one, the version.
 
-        A broker remembers only the latest changes, and only while it is asked. Brokers of Headrace only.
+        A broker remembers the latest changes only, and only while clients ask. Brokers of Headrace only.
         """
         operation = changes.metadata_changes(after_version, wait_ms)
         return await self._session.run(operation, self._timeout_ms + wait_ms)

@@ -68,6 +68,9 @@ class Guard:
         route, rule = found
         headers = scope["state"]["headers"]
         caller = ANONYMOUS if rule.role is UserRole.ANYONE else await self._callers.find(headers)
+        if rule.is_page and caller.kind == "anonymous":
+            await send_to_login(scope, send)
+            return
         permit(caller, rule.role)
         if caller.kind == "session" and method not in SAFE:
             _check_csrf(headers)
@@ -213,6 +216,12 @@ def path_of(scope: MutableMapping[str, Any]) -> str:
     """Return the path without the prefix that a proxy has removed."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path[len(root) :] if root and path.startswith(f"{root}/") else path
+
+
+async def send_to_login(scope: Scope, send: Send) -> None:
+    location = f"{scope.get('root_path', '')}/login".encode()
+    await send({"type": "http.response.start", "status": 303, "headers": [(b"location", location)]})
+    await send({"type": "http.response.body", "body": b""})
 
 
 def permit(caller: Caller, role: UserRole) -> None:

@@ -35,10 +35,13 @@ class RouteRule(NamedTuple):
     """It changes the catalog, so the holder of the lease serves it."""
     is_stream: bool = False
     """Its response ends when the caller loses the right to it."""
+    is_page: bool = False
+    """A person who is not logged in is sent to the page with the form."""
 
 
 ANYONE = RouteRule(UserRole.ANYONE)
 SEEN = RouteRule(UserRole.VIEWER)
+PAGE = RouteRule(UserRole.VIEWER, is_page=True)
 STREAMED = RouteRule(UserRole.VIEWER, is_stream=True)
 WRITTEN = RouteRule(UserRole.EDITOR)
 EDITED = RouteRule(UserRole.EDITOR, is_audited=True)
@@ -55,11 +58,12 @@ RULES: dict[tuple[str, str], RouteRule] = {
     ("GET", "/healthz"): ANYONE,
     ("GET", "/readyz"): ANYONE,
     ("GET", "/metrics"): SEEN,
-    ("GET", "/"): SEEN,
+    ("GET", "/"): PAGE,
+    ("GET", "/overview"): SEEN,
     ("GET", "/login"): ANYONE,
     ("POST", "/login"): LOGIN,
-    ("GET", "/reference"): SEEN,
-    ("GET", "/assets/style.css"): ANYONE,
+    ("GET", "/reference"): PAGE,
+    ("GET", "/assets/{name}"): ANYONE,
     ("GET", "/v1/openapi.json"): SEEN,
     ("GET", "/v1/session"): SEEN,
     ("POST", "/v1/session"): LOGIN,
@@ -89,6 +93,9 @@ RULES: dict[tuple[str, str], RouteRule] = {
     ("GET", "/v1/topics/{topic}/records"): SEEN,
     ("DELETE", "/v1/topics/{topic}/records"): EDITED,
     ("GET", "/v1/topics/{topic}/stream"): STREAMED,
+    ("WEBSOCKET", "/v1/subscriptions"): STREAMED,
+    ("GET", "/v1/events"): STREAMED,
+    ("GET", "/v1/connections"): SEEN,
     ("GET", "/v1/brokers"): SEEN,
     ("GET", "/v1/brokers/{node_id}"): SEEN,
     ("DELETE", "/v1/brokers/{node_id}"): ADMINISTERED,

@@ -14,6 +14,7 @@ from headrace.client.types import LATEST as END
 from headrace.client.types import RecordMetadata
 from headrace.manager.access.callers import caller_of
 from headrace.manager.api.topics import existing
+from headrace.manager.event_streams import POSITIONS
 from headrace.manager.filters import FilterError, Predicate, parse_filter
 from headrace.manager.keyed_writes import digest
 from headrace.manager.limits import IDEMPOTENCY_KEY_LENGTH_MAX, READ_WAIT_MS_MAX, RECORDS_PER_REQUEST_MAX
@@ -203,9 +204,6 @@ class ReadRecords:
     """The parameter `positions` of a request that continues from here."""
     complete: bool
     """False if a filter, or the size of the response, ended the request before `max` records or the end."""
-
-
-POSITIONS = r"^\d{1,10}:\d{1,19}(,\d{1,10}:\d{1,19})*$"
 
 
 @router.get("", response_model=ReadRecords, summary="Read records",

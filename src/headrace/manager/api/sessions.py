@@ -7,7 +7,7 @@ from fastapi import APIRouter, Form, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from headrace.manager.access.callers import SESSION_COOKIE, CurrentCaller, session_of
-from headrace.manager.access.users import csrf_token, end_session
+from headrace.manager.access.users import csrf_token, digest_of, end_session
 from headrace.manager.limits import SESSION_SECONDS_MAX
 from headrace.manager.pages import HTML, page
 from headrace.manager.parts import ManagerParts, Parts
@@ -87,7 +87,9 @@ async def _secret(request: Request, parts: ManagerParts, user: str, password: st
     request.scope["state"]["audited_user"] = user[:64]
     earlier = session_of(request.scope["state"]["headers"])
     address = (request.scope.get("client") or ("",))[0]
-    return await parts.logins.log_in(user, password, address=address, earlier=earlier)
+    secret = await parts.logins.log_in(user, password, address=address, earlier=earlier)
+    parts.callers.forget(digest_of(earlier))
+    return secret
 
 
 def set_session(request: Request, response: Response, secret: str) -> None:

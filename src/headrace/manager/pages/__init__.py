@@ -1,18 +1,29 @@
-"""Pages for people: templates, and the style that they share. They load nothing from another site."""
+"""Pages for people: templates, and the files that they load. They load nothing from another site."""
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from headrace.operations.amounts import size_text
+
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-STYLE = "style.css"
 HTML = "text/html; charset=utf-8"
+ASSETS = {
+    "style.css": "text/css; charset=utf-8",
+    "overview.js": "text/javascript; charset=utf-8",
+    "mark.svg": "image/svg+xml",
+}
+"""Media types of the files that pages load, by name."""
+
+DIAGRAM_HEIGHT = 24
+"""Height of the diagram of rates in units of its view box, and one unit per rate across."""
 
 
-def style() -> bytes:
-    return files(__name__).joinpath(STYLE).read_bytes()
+def asset(name: str) -> bytes:
+    return files(__name__).joinpath(name).read_bytes()
 
 
 @cache
@@ -20,8 +31,23 @@ def environment() -> "Environment":
     """Return the templates; everything that they show is escaped."""
     from jinja2 import Environment, PackageLoader  # only for the first page
 
-    return Environment(loader=PackageLoader(__name__, "."), autoescape=True, trim_blocks=True)
+    found = Environment(loader=PackageLoader(__name__, "."), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    found.filters.update(size=size_text, count_of="{:,}".format, rate=rate_text)
+    return found
 
 
 def page(template: str, **values: object) -> str:
     return environment().get_template(template).render(**values)
+
+
+def rate_text(rate: float) -> str:
+    """Return a rate without decimals that its size makes meaningless."""
+    return f"{rate:,.0f}" if rate >= 10 or rate == 0 else f"{rate:.1f}"
+
+
+def diagram_points(rates: Sequence[float], width: int) -> tuple[str, str]:
+    """Return the points of a line through the rates, the newest at the right, and of the area below it."""
+    top = max(*rates, 1e-9)
+    first = width - len(rates)
+    line = " ".join(f"{first + index},{DIAGRAM_HEIGHT * (1 - rate / top):.2f}" for index, rate in enumerate(rates))
+    return line, f"{first},{DIAGRAM_HEIGHT} {line} {width - 1},{DIAGRAM_HEIGHT}"

@@ -2,7 +2,7 @@
 
 from headrace.client.core.calls import Call, Operation
 from headrace.client.errors import BrokerError, ClientError
-from headrace.client.types import BrokerState, MetadataChanges, PartitionChange, TopicChange, TopicChangeKind
+from headrace.client.types import ChangedPartition, ChangedTopic, MetadataChanges, RegisteredBroker, TopicChangeKind
 from headrace.wire.messages import list_metadata_changes as list_metadata_changes_api
 from headrace.wire.messages.list_metadata_changes import ListMetadataChangesRequest, ListMetadataChangesResponse
 
@@ -23,11 +23,11 @@ def _described(response: ListMetadataChangesResponse) -> MetadataChanges:
         version=response.version,
         is_complete=response.is_complete,
         topics=tuple(
-            TopicChange(TopicChangeKind(each.change), each.name, each.topic_id, each.partition_count)
+            ChangedTopic(TopicChangeKind(each.change), each.name, each.topic_id, each.partition_count)
             for each in response.topics
         ),
         partitions=tuple(
-            PartitionChange(
+            ChangedPartition(
                 each.topic,
                 each.partition_index,
                 each.leader_id,
@@ -40,5 +40,5 @@ def _described(response: ListMetadataChangesResponse) -> MetadataChanges:
         configs=tuple((each.resource_type, each.resource_name) for each in response.configs),
         brokers=None
         if response.brokers is None
-        else tuple(BrokerState(each.broker_id, each.is_fenced, each.is_stopping) for each in response.brokers),
+        else tuple(RegisteredBroker(each.broker_id, each.is_fenced, each.is_stopping) for each in response.brokers),
     )

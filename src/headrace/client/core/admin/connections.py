@@ -11,12 +11,12 @@ from headrace.wire.messages.describe_connections import (
 )
 
 CONNECTIONS_PER_PAGE = 1_000
-"""Connections that one request asks for; a broker returns fewer."""
+"""Connections in a request for one page; a broker returns fewer."""
 
 NO_MORE = -1
 
 CONNECTIONS_MAX = 100_000
-"""Connections after which no more pages are asked for."""
+"""Connections after which the client requests no more pages."""
 
 
 def connections(cluster: Cluster) -> Operation[tuple[ClientConnection, ...]]:
