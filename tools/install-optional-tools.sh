@@ -2,7 +2,7 @@
 # Install the system tools and headers that some tests use when they are there. Needs root and apt; says what it could not install.
 set -u
 
-tools=(chromium kcat iproute2 fiu-utils rapidjson-dev)
+tools=(chromium kcat iproute2 fiu-utils postgresql rapidjson-dev)
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
     echo "optional tools: not root on a Debian system, nothing installed (wanted: ${tools[*]})"

@@ -32,8 +32,10 @@ class TeamOfUsers:
     def add(self, name: str, role: str) -> None:
         """Add a user with a token."""
 
+        password = hashed(password_of(name))
+
         def added(connection: Connection) -> str:
-            add_user(connection, name, role, hashed(password_of(name)), now=now_ms(connection))
+            add_user(connection, name, role, password, now=now_ms(connection))
             return create_token(connection, name, "", None, now=now_ms(connection))[1]
 
         with catalog_commands(self.catalog) as commands:

@@ -32,6 +32,7 @@ COMMANDS = {
     "users": _Lazy("users", "Add, list and remove users that authenticate by SCRAM."),
     "tls": _Lazy("tls", "Make certificates for a cluster with TLS."),
     "manager": _Lazy("manager", "Serve the HTTP API of a cluster: topics, records, groups."),
+    "catalog": _Lazy("catalog", "Back up and restore the catalog of the managers."),
     "compact": _Lazy("compact", "Start a compaction of a topic."),
     "spark": _Lazy("spark", "Run a local Spark cluster, and submit scripts to it."),
     "doctor": _Lazy("doctor", "Diagnose problems of this machine and of a broker, with advice."),

@@ -28,6 +28,7 @@ from headrace.manager.api import (
     events,
     groups,
     health,
+    history,
     managers,
     people,
     records,
@@ -47,6 +48,7 @@ from headrace.manager.cluster_calls import ClusterCalls
 from headrace.manager.connection_rates import ClientSamples
 from headrace.manager.feeds import Feeds
 from headrace.manager.gate import Gate
+from headrace.manager.history_recorder import HistoryRecorder
 from headrace.manager.keyed_writes import KeyedWrites
 from headrace.manager.metrics import ManagerMetrics
 from headrace.manager.overview import Overview
@@ -62,7 +64,7 @@ CLIENT_GONE = 499
 """Status in the log and metrics of a request whose client closed the connection."""
 OPENAPI_PATH = "/v1/openapi.json"
 ROUTERS = (
-    *(health, people, sessions, access, mask_routes, audit, managers),
+    *(health, people, sessions, access, mask_routes, audit, history, managers),
     *(
         topics,
         records,
@@ -96,9 +98,13 @@ def create_app(settings: ManagerSettings, catalog: Catalog) -> tuple[Application
         changes=ChangeEvents(settings.bootstrap),
     )  # fmt: skip
 
+    recorder = HistoryRecorder(catalog, cluster_calls)
+
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
+        recorder.start()
         yield
+        await recorder.close()
         await guard.close()
         await callers.close()
         await parts.feeds.close()

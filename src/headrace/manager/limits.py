@@ -162,7 +162,7 @@ CATALOG_CONNECT_SECONDS_MAX = 3
 CATALOG_STATEMENT_MS_MAX = 5_000
 """Time limit of one statement of the catalog, and of its wait for locks."""
 
-CATALOG_IDLE_TRANSACTION_MS_MAX = 1_500
+CATALOG_IDLE_TRANSACTION_MS_MAX = 3_000
 """Time after which PostgreSQL ends the transaction of a manager that is stopped inside it."""
 
 MIGRATION_SECONDS_MAX = 120
@@ -228,6 +228,9 @@ LOGIN_FAILURES_FORGOTTEN_SECONDS = 900
 MASKS_MAX = 500
 """Rules that mask fields of records."""
 
+TAKEOVER_SECONDS_MAX = 5
+"""Time that a change of the catalog waits for a manager that holds the lease."""
+
 FORWARD_SECONDS_MAX = 15
 """Time in which the lease's holder must answer a request that another manager forwards."""
 
@@ -239,6 +242,12 @@ AUDITED_BODY_BYTES_MAX = 4_096
 
 AUDIT_DAYS = 90
 """Days for which audit records are kept."""
+
+HISTORY_DAYS = 7
+"""Days for which rates of topics and lag of groups are kept by minute."""
+
+HISTORY_ROWS_PER_MINUTE_MAX = 500
+"""Topics, and pairs of group and topic, whose minute is kept: those with the most records."""
 
 REVOCATION_CHECK_SECONDS = 0.4
 """Interval at which the rights of open streams are checked."""

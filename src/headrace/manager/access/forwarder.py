@@ -19,6 +19,10 @@ HOP_BY_HOP = frozenset((b"connection", b"keep-alive", b"te", b"trailer", b"trans
 """Headers of one connection. The origin is left out because this manager has checked it already."""
 
 
+class HolderAway(Exception):
+    """The lease has no holder, or it cannot be reached; the request was not sent."""
+
+
 @dataclass(frozen=True, slots=True)
 class ForwardedResponse:
     status: int
@@ -40,7 +44,9 @@ class Forwarder:
         sent["x-request-id"] = request_id
         sent["content-length"] = str(len(body))
         try:
-            return await run_sync(partial(self._exchange, holder_url, method, target, sent, body))
+            return await run_sync(
+                partial(self._exchange, holder_url, method, target, sent, body), abandon_on_cancel=True
+            )
         except (OSError, HTTPException) as error:
             raise ApiProblem(
                 503, f"the manager that makes changes, {holder_url}, does not answer ({error}): send the request again "
@@ -51,13 +57,19 @@ class Forwarder:
         self, holder_url: str, method: str, target: str, headers: Mapping[str, str], body: bytes
     ) -> ForwardedResponse:
         parts = urlsplit(holder_url)
-        assert parts.hostname is not None
+        if parts.hostname is None:
+            raise HolderAway
         connection: HTTPConnection
         if parts.scheme == "https":
             context = _context(self._ca_file)
             connection = HTTPSConnection(parts.hostname, parts.port, timeout=FORWARD_SECONDS_MAX, context=context)
         else:
             connection = HTTPConnection(parts.hostname, parts.port, timeout=FORWARD_SECONDS_MAX)
+        try:
+            connection.connect()
+        except OSError as error:
+            connection.close()
+            raise HolderAway from error
         try:
             connection.request(method, parts.path + target, body, dict(headers))
             response = connection.getresponse()

@@ -6,6 +6,7 @@ makes sure that the guard and the router mean the same route.
 
 import asyncio
 import logging
+import time
 from collections.abc import MutableMapping
 from contextlib import suppress
 from hmac import compare_digest
@@ -15,7 +16,7 @@ from starlette.requests import HTTPConnection
 
 from headrace.manager.access.audit import AuditRecord, write_record
 from headrace.manager.access.callers import ANONYMOUS, Caller, Callers, session_of
-from headrace.manager.access.forwarder import Forwarder, target_of
+from headrace.manager.access.forwarder import ForwardedResponse, Forwarder, HolderAway, target_of
 from headrace.manager.access.mask_rules import Masks
 from headrace.manager.access.roles import RULES, RouteRule, RuleBook, UserRole
 from headrace.manager.access.users import csrf_token
@@ -25,11 +26,14 @@ from headrace.manager.limits import (
     AUDITED_BODY_BYTES_MAX,
     FORWARDED_BODY_BYTES_MAX,
     REVOCATION_CHECK_SECONDS,
+    TAKEOVER_SECONDS_MAX,
 )
 from headrace.manager.problems import ApiProblem
 
 SAFE = frozenset(("GET", "HEAD", "OPTIONS", "WEBSOCKET"))
 CSRF_HEADER = b"x-csrf-token"
+NO_HOLDER = "no manager makes changes to the catalog at the moment: send the request again in some seconds"
+HOLDER_AWAITED_SECONDS = 0.1
 SESSION_OVER = 4401
 """Code by which a WebSocket is closed when its caller loses the right to it."""
 logger = logging.getLogger("headrace.manager")
@@ -75,8 +79,8 @@ class Guard:
         if caller.kind == "session" and method not in SAFE:
             _check_csrf(headers)
         scope["state"].update(caller=caller, route=route)
-        if rule.is_leased and self._catalog.standing.epoch is None:
-            await self._forward(scope, receive, send, headers)
+        if rule.is_leased:
+            await self._leased(scope, receive, send, caller, route, rule)
         elif rule.is_stream:
             await self._stream(scope, receive, send, caller)
         elif rule.is_audited:
@@ -84,30 +88,53 @@ class Guard:
         else:
             await self._application(scope, receive, send)
 
-    async def _forward(self, scope: Scope, receive: Receive, send: Send, headers: dict[bytes, bytes]) -> None:
-        standing = self._catalog.standing
-        if scope["state"]["is_forwarded"] or not standing.holder_url:
-            raise ApiProblem(503, "no manager makes changes to the catalog at the moment: send the request again")
-        body = b""
-        while True:
-            message = await receive()
-            body += message.get("body", b"")
-            if len(body) > FORWARDED_BODY_BYTES_MAX:
-                raise ApiProblem(413, f"the body of this request may have {FORWARDED_BODY_BYTES_MAX} bytes")
-            if not message.get("more_body", False):
-                break
-        response = await self._forwarder.send(
-            standing.holder_url,
-            method=scope["method"],
-            target=target_of(scope),
-            headers=headers,
-            body=body,
-            key=self._key,
-            client=(scope.get("client") or ("",))[0],
-            request_id=scope["state"]["request_id"],
+    async def _leased(
+        self, scope: Scope, receive: Receive, send: Send, caller: Caller, route: str, rule: RouteRule
+    ) -> None:
+        """Serve a change if this manager holds the lease, or forward it; wait a little for a holder to be there."""
+        ends_s = time.monotonic() + TAKEOVER_SECONDS_MAX
+        body: bytes | None = None
+        while self._catalog.standing.epoch is None:
+            if scope["state"]["is_forwarded"]:
+                raise ApiProblem(503, NO_HOLDER)
+            body = await _whole_body(receive) if body is None else body
+            try:
+                response = await self._forwarded(scope, body)
+            except HolderAway:  # It got nothing, so that the request may be sent again.
+                if time.monotonic() >= ends_s:
+                    raise ApiProblem(503, NO_HOLDER) from None
+                await asyncio.sleep(HOLDER_AWAITED_SECONDS)
+                continue
+            await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
+            await send({"type": "http.response.body", "body": response.body})
+            return
+        await self._audited(scope, receive if body is None else _again(body), send, caller, route, rule)
+
+    async def _forwarded(self, scope: Scope, body: bytes) -> ForwardedResponse:
+        """Return the holder's response; give up waiting for it when another manager has taken the lease over."""
+        holder = self._catalog.standing.holder
+        sending = asyncio.create_task(
+            self._forwarder.send(
+                self._catalog.standing.holder_url,
+                method=scope["method"],
+                target=target_of(scope),
+                headers=scope["state"]["headers"],
+                body=body,
+                key=self._key,
+                client=(scope.get("client") or ("",))[0],
+                request_id=scope["state"]["request_id"],
+            )
         )
-        await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
-        await send({"type": "http.response.body", "body": response.body})
+        try:
+            while not (await asyncio.wait((sending,), timeout=HOLDER_AWAITED_SECONDS))[0]:
+                if self._catalog.standing.holder not in (holder, ""):
+                    raise ApiProblem(
+                        503, "the manager that makes changes has stopped: look whether it has made this one, and send "
+                        "the request again if not"
+                    )  # fmt: skip
+            return sending.result()
+        finally:
+            sending.cancel()
 
     async def _audited(
         self, scope: Scope, receive: Receive, send: Send, caller: Caller, route: str, rule: RouteRule
@@ -210,6 +237,26 @@ class GuardedStream:
             await send({"type": "websocket.close", "code": SESSION_OVER, "reason": "the session is over"})
         else:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _whole_body(receive: Receive) -> bytes:
+    body = b""
+    while True:
+        message = await receive()
+        body += bytes(message.get("body", b""))
+        if len(body) > FORWARDED_BODY_BYTES_MAX:
+            raise ApiProblem(413, f"the body of this request may have {FORWARDED_BODY_BYTES_MAX} bytes")
+        if not message.get("more_body", False):
+            return body
+
+
+def _again(body: bytes) -> Receive:
+    """Return the function that receives a body which was read already."""
+
+    async def receiving() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receiving
 
 
 def path_of(scope: MutableMapping[str, Any]) -> str:

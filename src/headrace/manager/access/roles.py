@@ -80,6 +80,8 @@ RULES: dict[tuple[str, str], RouteRule] = {
     ("DELETE", "/v1/access/masks/{mask}"): CATALOG,
     ("GET", "/v1/managers"): SEEN,
     ("GET", "/v1/audit"): ADMIN_SEEN,
+    ("GET", "/v1/history/topics/{topic}"): SEEN,
+    ("GET", "/v1/history/groups/{group}"): SEEN,
     ("GET", "/v1/topics"): SEEN,
     ("POST", "/v1/topics"): EDITED,
     ("PUT", "/v1/topics"): EDITED,

@@ -26,7 +26,7 @@ def catalog_url(given: str) -> URL:
     """Return the URL with the driver that is used; OperationError says what is wrong with it."""
     try:
         url = make_url(given)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise OperationError(f"the catalog's URL cannot be read: write it as in {EXAMPLES}") from None
     match url.drivername:
         case "sqlite":

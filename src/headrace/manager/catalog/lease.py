@@ -44,25 +44,20 @@ class LeaseLost(ApiProblem):
 
 def beat(connection: Connection, instance: Instance, *, now: int, started_ms: int) -> Standing:
     """Record that a manager is alive, and renew the lease, or take it over if it has expired."""
-    row = connection.execute(select(leases).where(leases.c.name == NAME).with_for_update()).one_or_none()
-    epoch, holder = _claimed(connection, row, instance, now)
+    epoch, holder = _claimed(connection, instance, now)
     _record(connection, instance, now, started_ms)
     url = connection.execute(select(managers.c.url).where(managers.c.id == holder)).scalar()
     return Standing(epoch if holder == instance.id else None, holder, url or "")
 
 
-def _claimed(connection: Connection, row: object, instance: Instance, now: int) -> tuple[int, str]:
+def _claimed(connection: Connection, instance: Instance, now: int) -> tuple[int, str]:
     """Return epoch and holder of the lease."""
-    wanted = {"holder": instance.id, "expires_ms": now + LEASE_MS}
-    if row is None:
-        connection.execute(insert(leases).values(name=NAME, epoch=1, **wanted))
-        return 1, instance.id
-    epoch, holder, expires_ms = row.epoch, row.holder, row.expires_ms  # type: ignore[attr-defined]
-    if holder != instance.id:
-        if expires_ms > now:
-            return epoch, holder
-        epoch += 1
-    connection.execute(update(leases).where(leases.c.name == NAME).values(epoch=epoch, **wanted))
+    row = connection.execute(select(leases).where(leases.c.name == NAME).with_for_update()).one()
+    if row.holder != instance.id and row.expires_ms > now:
+        return row.epoch, row.holder
+    epoch = row.epoch if row.holder == instance.id else row.epoch + 1
+    renewed = {"holder": instance.id, "epoch": epoch, "expires_ms": now + LEASE_MS}
+    connection.execute(update(leases).where(leases.c.name == NAME).values(renewed))
     return epoch, instance.id
 
 
@@ -103,8 +98,8 @@ class ListedManager(NamedTuple):
 
 def listed(connection: Connection) -> list[ListedManager]:
     now = now_ms(connection)
-    lease = connection.execute(select(leases).where(leases.c.name == NAME)).one_or_none()
-    holder = lease.holder if lease is not None and lease.expires_ms > now else None
+    lease = connection.execute(select(leases).where(leases.c.name == NAME)).one()
+    holder = lease.holder if lease.expires_ms > now else None
     rows = connection.execute(select(managers).order_by(managers.c.started_ms, managers.c.id))
     return [
         ListedManager(**row._mapping, is_alive=row.seen_ms > now - LEASE_MS, holds_lease=row.id == holder)

@@ -79,6 +79,8 @@ def _managers() -> None:
         Column("epoch", BigInteger, nullable=False),
         *_times("expires"),
     )
+    # With the row in place, managers that start together wait for each other instead of both inserting it.
+    op.execute("INSERT INTO leases (name, holder, epoch, expires_ms) VALUES ('changes', '', 0, 0)")
     op.create_table(
         "managers",
         Column("id", String(32), primary_key=True),
