@@ -2,6 +2,7 @@
 
 import pytest
 
+from headrace.core.replication.follower import Follower
 from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages.delete_records import (
@@ -54,3 +55,33 @@ def test_a_follower_that_leaves_the_in_sync_set_is_not_waited_for(trio):
     trio.append(b"d")
     assert deleted(trio, 2, timeout_ms=30 * LAG_MS).error_code == ErrorCode.NONE
     assert FOLLOWER not in trio.role(LEADER).isr
+
+
+def test_a_follower_joins_the_in_sync_set_when_it_has_deleted_them(trio, monkeypatch):
+    trio.peers.cut(trio.nodes[LEADER], trio.nodes[FOLLOWER])
+    end = trio.append(b"d")
+    trio.run_until(lambda: FOLLOWER not in trio.role(LEADER).isr or trio.peers.pass_time(100))
+    assert deleted(trio, 2).error_code == ErrorCode.NONE
+    fetched = Follower.fetched
+    monkeypatch.setattr(
+        Follower, "fetched", lambda role, **_: fetched(role, leader_high_watermark=0, leader_log_start=0)
+    )
+    trio.peers.heal()
+    trio.run_until(lambda: trio.replica(FOLLOWER).log.end_offset == end)
+    trio.peers.pass_time(LAG_MS)
+    assert FOLLOWER not in trio.role(LEADER).isr, "it would show the records as a leader"
+    monkeypatch.undo()
+    trio.append(b"e")  # the follower says again what it has, and learns of the start
+    trio.run_until(lambda: FOLLOWER in trio.role(LEADER).isr)
+    assert trio.replica(FOLLOWER).log.start_offset == 2
+
+
+def test_the_starts_of_followers_survive_a_kill_of_all_brokers(trio):
+    assert deleted(trio, 2).error_code == ErrorCode.NONE
+    trio.peers.pass_time(2_000)
+    for node in trio.nodes.values():
+        node.machine.kill()
+    for node in trio.nodes.values():
+        node.boot()
+    trio.run_until(lambda: all(each.node.ready for each in trio.nodes.values()) and all(map(trio.has, trio.nodes)))
+    assert [trio.replica(number).log.start_offset for number in trio.nodes] == [2, 2, 2]

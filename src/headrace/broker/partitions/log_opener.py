@@ -41,8 +41,6 @@ class _Closed(NamedTuple):
     """The directory of its folder; None when it is unknown because directories are missing."""
     passing: bool
     """True if it found no disk space or no descriptors, and is opened again."""
-    bare: bool = False
-    """True if it has no folder, and nothing on this node says that it ever had one."""
 
 
 T = TypeVar("T")
@@ -54,7 +52,6 @@ class Opener:
         self,
         *,
         directories: list[LogDirectory],
-        is_expected: Callable[[str, int], bool],
         some_missing: Callable[[], bool],
         topic_config: Callable[[str], TopicConfig],
         log_config: Callable[[TopicConfig], LogConfig],
@@ -67,9 +64,7 @@ class Opener:
         timers: Timers,
         logger: NodeLogger,
     ) -> None:
-        """`is_expected` returns whether a partition must have records on this node, according to the metadata."""
         self._directories = directories
-        self._is_expected = is_expected
         self._some_missing = some_missing
         self._topic_config = topic_config
         self._log_config = log_config
@@ -161,14 +156,8 @@ class Opener:
         if home is None and self._some_missing():
             self._keep_closed(_Closed(local, index, None, False), "its log directory is missing")
             return
-        is_missing = home is None and self._is_expected(local.name, index)
         home = home or self._roomiest()
         self._held[home.path] += 1
-        if is_missing:
-            bare = not any(topic_partition in directory.recovery_points for directory in self._directories)
-            reason = "its folder is missing, although it is in sync; it is copied from its leader again"
-            self._keep_closed(_Closed(local, index, home, False, bare), reason)
-            return
         outcome = self._try_to_open(local, index, home, self._log_config(config))
         self._end(local, index, home, config, outcome)
         if isinstance(outcome, PartitionLog):
@@ -412,12 +401,6 @@ class Opener:
             return
         self._retrying.add(key)
         self._open_later(local, [index], [home])
-
-    def begin_if_bare(self, topic_id: TopicId, index: int) -> None:
-        """Open a partition with an empty log if it never had one here."""
-        closed = self._closed.get((topic_id, index))
-        if closed is not None and closed.bare:
-            self.begin_again(topic_id, index)
 
     def forget(self, local: LocalTopic) -> list[tuple[TopicPartition, LogDirectory]]:
         """Forget a deleted topic; return the folders of its closed partitions. One being opened is discarded later."""

@@ -94,7 +94,6 @@ class PartitionTable:
         self._role_changes = RoleChanges(timers, self._change_partitions)
         self.opener = Opener(
             directories=self.directories,
-            is_expected=self._is_expected,
             some_missing=lambda: bool(self.failed_directories),
             topic_config=self._topic_config,
             log_config=self._log_config,

@@ -71,10 +71,8 @@ class FaultyReplicas:
             self._logs.cut(replica, role.give_up_from(Offset(damaged)))
 
     def keep(self, faulty: LocalFault) -> None:
-        """Use a replica as it is, because no other one has more: one whose folder was never created begins empty."""
-        if faulty.replica is None:
-            self._partitions.opener.begin_if_bare(faulty.topic_id, faulty.partition)
-        elif faulty.replica.has_lost_end and not faulty.replica.offline:
+        """Use a replica that lost its end as it is, because no other one has more."""
+        if faulty.replica is not None and faulty.replica.has_lost_end and not faulty.replica.offline:
             self._partitions.excuse_lost_end(faulty.replica)
 
 

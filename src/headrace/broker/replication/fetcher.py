@@ -322,7 +322,7 @@ class Fetcher:
                 )
                 self._logs.cut(replica, effect)
             elif isinstance(effect, AdvanceStart):
-                replica.log.advance_start(effect.offset)
+                self._logs.advance_start(replica, effect)
             else:
                 replica.execute((effect,))
 

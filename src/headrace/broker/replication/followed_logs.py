@@ -6,13 +6,15 @@ from headrace.broker.metrics import Metrics
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.timers import Timers
-from headrace.core.replication.role import RestartAt, TruncateTo
+from headrace.core.replication.role import AdvanceStart, RestartAt, TruncateTo
 from headrace.ports.clock import Clock
 from headrace.ports.disk import FileHandle
 from headrace.ports.spawner import Spawner
 
 HELPER_LOOK_MS = 10
 """Interval at which a cut checks whether helpers, or responses in the making, still use the log."""
+START_CHECKPOINT_MS = 1_000
+"""The time within which the starts of logs that leaders have moved are written together."""
 CUT_RETRY_MS = 1_000
 """Wait before a cut that found no disk space or no file descriptor is continued."""
 
@@ -35,6 +37,7 @@ class FollowedLogs:
         self._clock = clock
         self._spawner = spawner
         self._metrics = metrics
+        self._is_checkpoint_due = False
 
     def append(self, replica: Replica, records: memoryview) -> None:
         """Append what the leader has sent.
@@ -59,6 +62,17 @@ class FollowedLogs:
             replica.replicated(log.appended_bytes - appended_bytes)
             self._partitions.active[replica] = None
         self._partitions.start_due_work(replica, wall_ms)
+
+    def advance_start(self, replica: Replica, start: AdvanceStart) -> None:
+        """Remove what the leader has removed. It is written to disk soon: deleted records must not return."""
+        replica.log.advance_start(start.offset)
+        if not self._is_checkpoint_due:
+            self._is_checkpoint_due = True
+            self._timers.after(START_CHECKPOINT_MS, self._checkpoint)
+
+    def _checkpoint(self) -> None:
+        self._is_checkpoint_due = False
+        self._partitions.checkpoint()
 
     def cut(self, replica: Replica, cut: TruncateTo | RestartAt) -> None:
         """Have a helper truncate the log, or begin it again. The replica takes its role again when that is done."""

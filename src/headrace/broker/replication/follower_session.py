@@ -187,6 +187,8 @@ class FollowerSession:
             epoch_end=log.epoch_end(asked.last_fetched_epoch),
             log_start=asked.log_start,
         )
+        if asked.log_start < log.start_offset:
+            fetch = fetch._replace(may_join=False)  # as a leader it would show deleted records
         diverging = fetch.diverging
         if diverging is not None:
             position.diverging = EpochEnd(*diverging)
@@ -234,7 +236,7 @@ class FollowerSession:
             del self._ready[key]
             position = self._positions[key]
             result = self._result(key, position, bytes_left)
-            has_new_start = position.log_start not in (NO_OFFSET, result.log_start)
+            has_new_start = position.asked.log_start < result.log_start
             if isinstance(result.records, FileRange):
                 bytes_left -= result.records.length
             elif not (result.error or result.diverging or has_new_start):
