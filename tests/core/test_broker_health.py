@@ -7,6 +7,7 @@ from headrace.core.controller.health import (
     IMPAIRED_AFTER_MS,
     SOUND,
     SOUND_AFTER_MS,
+    SYNC_MS_MAX,
     TURN_MS_MAX,
     BrokerHealths,
     HealthReport,
@@ -33,7 +34,10 @@ def decisions(*reports: HealthReport, is_impaired: bool = False) -> list[bool | 
     ]
 
 
-@pytest.mark.parametrize("report", [BAD, HealthReport(append_ms=APPEND_MS_MAX + 1), HealthReport(is_full=True)])
+@pytest.mark.parametrize(
+    "report",
+    [BAD, HealthReport(append_ms=APPEND_MS_MAX + 1), HealthReport(is_full=True), HealthReport(sync_ms=SYNC_MS_MAX + 1)],
+)
 def test_a_broker_is_impaired_when_every_report_was_bad_for_a_while(report: HealthReport) -> None:
     beats = IMPAIRED_AFTER_MS // BEAT_MS
     assert decisions(*[report] * (beats + 1)) == [None] * beats + [True]
@@ -55,8 +59,9 @@ def test_another_process_of_the_node_is_judged_by_its_own_reports() -> None:
 
 
 def test_a_report_says_what_is_bad() -> None:
-    assert HealthReport(1_500, 2_000, True).text == (
-        "its directories are full and a turn of its loop took 1500 ms and a write or sync of a log took 2000 ms"
+    assert HealthReport(1_500, 2_000, True, 9_000).text == (
+        "its directories are full and a turn of its loop took 1500 ms and the writes of a turn took 2000 ms "
+        "and a sync takes 9000 ms"
     )
 
 

@@ -1,7 +1,12 @@
 """A broker that runs but is slow reports it in its heartbeats: others lead its partitions until it is sound again."""
 
-from headrace.core.controller.health import APPEND_MS_MAX, IMPAIRED_AFTER_MS, SOUND_AFTER_MS
+from headrace.broker.cluster.broker_lifecycle import HEARTBEAT_VERSION
+from headrace.broker.cluster.registration_messages import heartbeat, heartbeat_request
+from headrace.core.controller.commands import BrokerHeartbeat
+from headrace.core.controller.health import APPEND_MS_MAX, IMPAIRED_AFTER_MS, SOUND_AFTER_MS, HealthReport
 from headrace.core.replication.leader import Leader
+from headrace.model.ids import NodeId
+from headrace.wire.messages import broker_heartbeat
 from tests.replication.trios import TOPIC, Trio
 
 BEAT_MS = 1_000
@@ -52,3 +57,10 @@ def test_a_write_and_a_turn_are_measured():
     turn_ms, append_ms = metrics.take_peaks()
     assert turn_ms >= append_ms > APPEND_MS_MAX
     assert metrics.take_peaks()[1] < APPEND_MS_MAX
+
+
+def test_a_heartbeat_carries_every_figure():
+    health = HealthReport(turn_ms=1, append_ms=2, is_full=True, sync_ms=3)
+    beat = BrokerHeartbeat(node_id=NodeId(1), broker_epoch=5, metadata_offset=7, wants_shut_down=True, health=health)
+    encoded = broker_heartbeat.encode_request(heartbeat_request(beat), HEARTBEAT_VERSION)
+    assert heartbeat(broker_heartbeat.decode_request(encoded, 0, len(encoded), HEARTBEAT_VERSION)) == beat

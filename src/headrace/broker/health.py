@@ -9,8 +9,6 @@ from headrace.ports.spawner import Lane, Spawner
 def take_health(metrics: Metrics, partitions: PartitionTable, spawner: Spawner) -> HealthReport:
     """Report what the node has seen since the last call."""
     turn_ms, append_ms = metrics.take_peaks()
-    for lane, _in_flight, longest_ms in spawner.lanes():
-        if lane is Lane.SYNC:
-            append_ms = max(append_ms, longest_ms)
+    sync_ms = max((longest_ms for lane, _in_flight, longest_ms in spawner.lanes() if lane is Lane.SYNC), default=0.0)
     is_full = all(directory.space.full for directory in partitions.directories)
-    return HealthReport(int(turn_ms), int(append_ms), is_full)
+    return HealthReport(int(turn_ms), int(append_ms), is_full, int(sync_ms))

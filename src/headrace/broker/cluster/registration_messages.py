@@ -106,6 +106,7 @@ def heartbeat_request(beat: BrokerHeartbeat) -> BrokerHeartbeatRequest:
         turn_ms=beat.health.turn_ms,
         append_ms=beat.health.append_ms,
         is_full=beat.health.is_full,
+        sync_ms=beat.health.sync_ms,
     )
 
 
@@ -116,7 +117,7 @@ def heartbeat(request: BrokerHeartbeatRequest) -> BrokerHeartbeat:
         metadata_offset=request.current_metadata_offset,
         wants_fence=request.want_fence,
         wants_shut_down=request.want_shut_down,
-        health=HealthReport(request.turn_ms, request.append_ms, request.is_full),
+        health=HealthReport(request.turn_ms, request.append_ms, request.is_full, request.sync_ms),
     )
 
 

@@ -11,7 +11,9 @@ from headrace.core.controller.sessions import BrokerSession
 TURN_MS_MAX = 1_000
 """A turn of a broker's loop that takes longer is bad: nothing else is served meanwhile."""
 APPEND_MS_MAX = 1_000
-"""A write, or a sync, of a log that takes longer is bad."""
+"""Writes of logs in one turn that take longer are bad."""
+SYNC_MS_MAX = 5_000
+"""A sync that takes longer is bad: a busy disk needs a second or two for what a broker syncs in the background."""
 GOOD_SHARE = 0.5
 IMPAIRED_AFTER_MS = 10_000
 SOUND_AFTER_MS = 30_000
@@ -23,18 +25,24 @@ class HealthReport(NamedTuple):
     turn_ms: int = 0
     """The longest turn of its loop."""
     append_ms: int = 0
-    """The longest write of a log, or a sync that is under way."""
+    """The longest time that the writes of one turn took."""
     is_full: bool = False
     """True while none of its directories takes records."""
+    sync_ms: int = 0
+    """The age of the oldest sync that is under way."""
 
     @property
     def is_bad(self) -> bool:
-        return self.is_full or self.turn_ms > TURN_MS_MAX or self.append_ms > APPEND_MS_MAX
+        return self.is_full or self._slowness > 1
 
     @property
     def is_good(self) -> bool:
-        slow = self.turn_ms > GOOD_SHARE * TURN_MS_MAX or self.append_ms > GOOD_SHARE * APPEND_MS_MAX
-        return not (self.is_full or slow)
+        return not self.is_full and self._slowness <= GOOD_SHARE
+
+    @property
+    def _slowness(self) -> float:
+        """The worst figure as a share of what is bad."""
+        return max(self.turn_ms / TURN_MS_MAX, self.append_ms / APPEND_MS_MAX, self.sync_ms / SYNC_MS_MAX)
 
     @property
     def text(self) -> str:
@@ -42,7 +50,8 @@ class HealthReport(NamedTuple):
         found = {
             "its directories are full": self.is_full,
             f"a turn of its loop took {self.turn_ms} ms": self.turn_ms > TURN_MS_MAX,
-            f"a write or sync of a log took {self.append_ms} ms": self.append_ms > APPEND_MS_MAX,
+            f"the writes of a turn took {self.append_ms} ms": self.append_ms > APPEND_MS_MAX,
+            f"a sync takes {self.sync_ms} ms": self.sync_ms > SYNC_MS_MAX,
         }
         return " and ".join(text for text, is_so in found.items() if is_so)
 

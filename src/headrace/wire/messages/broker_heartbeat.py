@@ -43,6 +43,7 @@ class BrokerHeartbeatRequest:
     turn_ms: int = 0
     append_ms: int = 0
     is_full: bool = False
+    sync_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +88,7 @@ def _read_request_v1(body: Buffer, position: int) -> tuple[BrokerHeartbeatReques
     turn_ms: int = 0
     append_ms: int = 0
     is_full: bool = False
+    sync_ms: int = 0
     tag_count, position = read_tag_count(body, position)
     for _ in range(tag_count):
         tag, position, stop = read_tag(body, position)
@@ -98,6 +100,8 @@ def _read_request_v1(body: Buffer, position: int) -> tuple[BrokerHeartbeatReques
             append_ms, position = read_number(body, position, INT32)
         elif tag == 10002:
             is_full, position = read_bool(body, position)
+        elif tag == 10003:
+            sync_ms, position = read_number(body, position, INT32)
         else:
             position = stop
         end_tag(position, stop)
@@ -111,6 +115,7 @@ def _read_request_v1(body: Buffer, position: int) -> tuple[BrokerHeartbeatReques
         turn_ms=turn_ms,
         append_ms=append_ms,
         is_full=is_full,
+        sync_ms=sync_ms,
     )
     return message, position
 
@@ -142,6 +147,10 @@ def _write_request_v1(write: Write, message: BrokerHeartbeatRequest) -> None:
         parts = []
         parts.append(BOOL.pack(message.is_full))
         tagged.append((10002, b"".join(parts)))
+    if message.sync_ms:
+        parts = []
+        parts.append(INT32.pack(message.sync_ms))
+        tagged.append((10003, b"".join(parts)))
     write_tags(write, tagged)
 
 

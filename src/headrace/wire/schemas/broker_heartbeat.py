@@ -20,6 +20,7 @@ REQUEST = request(
         field("turn_ms", INT32, "1+", tag=10_000),
         field("append_ms", INT32, "1+", tag=10_001),
         field("is_full", BOOL, "1+", tag=10_002),
+        field("sync_ms", INT32, "1+", tag=10_003),
     ],
 )
 
