@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,8 @@ def run(manager: ManagerProcess, command: list[str], text: str) -> str:
     return ran.stdout
 
 
-def test_the_commands_with_curl_run(manager: ManagerProcess) -> None:
-    commands, keyed = snippets("sh")
+def test_the_commands_with_curl_run(manager: ManagerProcess, tmp_path: Path) -> None:
+    commands, keyed, reading = snippets("sh")
     printed = run(manager, ["sh", "-ec"], commands.replace("\ncurl", "\necho; curl"))
     created, produced, read, cluster = printed.splitlines()
     assert '"name":"orders"' in created
@@ -38,6 +39,10 @@ def test_the_commands_with_curl_run(manager: ManagerProcess) -> None:
     first, again = (run(manager, ["sh", "-ec"], keyed) for _ in range(2))
     assert first == again
     assert '"offset":' in first
+    with chdir(tmp_path):
+        assert run(manager, ["sh", "-ec"], reading) == ""
+    (client,) = manager.call("GET", "/v1/clients")
+    assert sum(part["committed"] for part in manager.call("GET", f"/v1/groups/{client['id']}/lag")) > 0
 
 
 def test_the_programs_in_python_run(manager: ManagerProcess) -> None:

@@ -22,6 +22,7 @@ from headrace.manager.api import (
     access,
     audit,
     brokers,
+    clients,
     cluster,
     configs,
     connections,
@@ -55,6 +56,7 @@ from headrace.manager.overview import Overview
 from headrace.manager.parts import ManagerParts
 from headrace.manager.problems import MEDIA_TYPE, ApiProblem, problem_of, unexpected
 from headrace.manager.readers import Readers
+from headrace.manager.registrations import Registrations
 from headrace.manager.responses import PROBLEM_SCHEMA, as_json
 from headrace.manager.settings import ManagerSettings
 from headrace.manager.writers import Writers
@@ -73,6 +75,7 @@ ROUTERS = (
         events,
         configs,
         connections,
+        clients,
         brokers,
         cluster,
         groups,
@@ -95,7 +98,7 @@ def create_app(settings: ManagerSettings, catalog: Catalog) -> tuple[Application
         settings=settings, metrics=metrics, cluster=cluster_calls, catalog=catalog, callers=callers,
         logins=Logins(catalog), masks=masks, writers=writers, readers=readers, keyed=keyed, feeds=Feeds(readers),
         overview=Overview(cluster_calls), clients=ClientSamples(cluster_calls),
-        changes=ChangeEvents(settings.bootstrap),
+        changes=ChangeEvents(settings.bootstrap), registrations=Registrations(catalog, cluster_calls),
     )  # fmt: skip
 
     recorder = HistoryRecorder(catalog, cluster_calls)
@@ -103,8 +106,10 @@ def create_app(settings: ManagerSettings, catalog: Catalog) -> tuple[Application
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
         recorder.start()
+        parts.registrations.start()
         yield
         await recorder.close()
+        await parts.registrations.close()
         await guard.close()
         await callers.close()
         await parts.feeds.close()

@@ -258,6 +258,24 @@ CONNECTION_RATE_SECONDS = 1
 CONNECTION_RATE_SECONDS_MAX = 60
 """Age of the previous sample above which the rates are measured again."""
 
+CLIENTS_PER_USER_MAX = 1_000
+"""Registered producers and consumers of one user."""
+
+CLIENT_SILENCE_SECONDS_MAX = 600
+"""Time without a request of a registered client, or a heartbeat, after which it is removed."""
+
+CLIENT_SEEN_SECONDS = 10
+"""Interval at which a manager records that a registered client has sent a request."""
+
+CLIENT_SWEEP_SECONDS = 30
+"""Interval at which registered clients that are silent are removed."""
+
+CLIENT_TURN_SECONDS = 60
+"""Time after which another request may read for a consumer of at-most-once, because the one before has not ended."""
+
+CLIENT_COMMIT_SECONDS = 45
+"""Time in which such a request must be about to commit its position; afterwards it fails without doing so."""
+
 OVERVIEW_SAMPLE_SECONDS = 2
 """Interval at which an open overview page is brought up to date; all pages of one manager share a sample."""
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headrace.manager.keyed_writes import KeyedWrites
     from headrace.manager.overview import Overview
     from headrace.manager.readers import Readers
+    from headrace.manager.registrations import Registrations
     from headrace.manager.writers import Writers
 
 
@@ -39,6 +40,7 @@ class ManagerParts:
     overview: "Overview"
     clients: "ClientSamples"
     changes: "ChangeEvents"
+    registrations: "Registrations"
 
     def end_streams(self) -> None:
         """End all streams, because the manager stops."""

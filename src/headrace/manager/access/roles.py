@@ -51,6 +51,7 @@ BROKER_CONFIGS = RouteRule(UserRole.ADMIN, is_audited=True, has_secrets=True)
 LOGIN = RouteRule(UserRole.ANYONE, is_audited=True, has_secrets=True)
 OWN_CHANGE = RouteRule(UserRole.VIEWER, is_audited=True, has_secrets=True)
 OWN_LEASED = RouteRule(UserRole.VIEWER, is_audited=True, has_secrets=True, is_leased=True)
+CLIENTS = RouteRule(UserRole.EDITOR, is_audited=True, is_leased=True)
 CATALOG = RouteRule(UserRole.ADMIN, is_audited=True, is_leased=True)
 CATALOG_SECRETS = RouteRule(UserRole.ADMIN, is_audited=True, has_secrets=True, is_leased=True)
 
@@ -95,6 +96,14 @@ RULES: dict[tuple[str, str], RouteRule] = {
     ("GET", "/v1/topics/{topic}/records"): SEEN,
     ("DELETE", "/v1/topics/{topic}/records"): EDITED,
     ("GET", "/v1/topics/{topic}/stream"): STREAMED,
+    ("GET", "/v1/clients"): SEEN,
+    ("POST", "/v1/clients"): CLIENTS,
+    ("GET", "/v1/clients/{client}"): SEEN,
+    ("DELETE", "/v1/clients/{client}"): CLIENTS,
+    ("POST", "/v1/clients/{client}/heartbeat"): WRITTEN,
+    ("POST", "/v1/clients/{client}/records"): WRITTEN,
+    ("POST", "/v1/clients/{client}/reads"): WRITTEN,
+    ("POST", "/v1/clients/{client}/acks"): WRITTEN,
     ("WEBSOCKET", "/v1/subscriptions"): STREAMED,
     ("GET", "/v1/events"): STREAMED,
     ("GET", "/v1/connections"): SEEN,

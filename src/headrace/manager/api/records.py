@@ -14,7 +14,7 @@ from headrace.client.types import LATEST as END
 from headrace.client.types import RecordMetadata
 from headrace.manager.access.callers import caller_of
 from headrace.manager.api.topics import existing
-from headrace.manager.event_streams import POSITIONS
+from headrace.manager.event_streams import POSITIONS, positions_text
 from headrace.manager.filters import FilterError, Predicate, parse_filter
 from headrace.manager.keyed_writes import digest
 from headrace.manager.limits import IDEMPOTENCY_KEY_LENGTH_MAX, READ_WAIT_MS_MAX, RECORDS_PER_REQUEST_MAX
@@ -119,15 +119,20 @@ async def produce(
     media_type, body = request.headers.get("content-type", ""), await request.body()
     records = parse_records(media_type, body, request.query_params)
     if idempotency_key is not None:
-        return await _produce_once(request, topic, records, idempotency_key, body)
-    outcomes = await parts.writers.write(topic, records, acks=chosen)
+        return await produce_once(request, topic, records, idempotency_key, body)
+    return await produce_all(parts, topic, records, chosen)
+
+
+async def produce_all(parts: ManagerParts, topic: str, records: Sequence[WrittenRecord], acks: Acks) -> Response:
+    """Store the records and return their positions."""
+    outcomes = await parts.writers.write(topic, records, acks=acks)
     if any(isinstance(each, ClientError) for each in outcomes):
         raise _not_stored(topic, outcomes)
     places = [{"partition": each[1], "offset": each[2], "timestamp": each[3]} for each in outcomes]  # type: ignore[index]
     return Response(as_json({"records": places}), 200, None, JSON)
 
 
-async def _produce_once(
+async def produce_once(
     request: Request, topic: str, records: Sequence[WrittenRecord], key: str, body: bytes
 ) -> Response:
     """Store the records unless a request with this key has done so, and return their positions in both cases."""
@@ -245,6 +250,13 @@ async def read(
         lines = _lines(parts, plan, count, shown)
         first = await anext(lines, b"")  # An error before the first record is still a problem with a status.
         return StreamingResponse(_resumed(first, lines), media_type=NDJSON)
+    return read_response(*await read_all(parts, plan, count, shown))
+
+
+async def read_all(
+    parts: ManagerParts, plan: ReadPlan, count: int, shown: Shown
+) -> tuple[list[dict[str, Any]], TopicRead]:
+    """Return the records of a plan, and the reading with the positions after them."""
     view = record_view(shown)
     found: list[dict[str, Any]] = []
     async with parts.readers.lend() as consumer:
@@ -253,8 +265,11 @@ async def read(
         async for records in reading.records():
             found += [view(record) for record in records]
     parts.metrics.records_consumed += len(found)
-    after = ",".join(f"{number}:{position}" for number, position in sorted(reading.next.items()))
-    content = as_json({"records": found, "positions": after, "complete": reading.is_complete})
+    return found, reading
+
+
+def read_response(found: list[dict[str, Any]], reading: TopicRead) -> Response:
+    content = as_json({"records": found, "positions": positions_text(reading.next), "complete": reading.is_complete})
     return Response(content, 200, {"cache-control": "no-store"}, JSON)
 
 

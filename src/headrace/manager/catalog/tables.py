@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
-REVISION = "0001"
+REVISION = "0002"
 """The newest migration."""
 
 metadata = MetaData()
@@ -97,6 +97,23 @@ audit = Table(
     Column("status", Integer, nullable=False),
     Column("detail", Text, nullable=False),
 )
+
+clients = Table(
+    "clients",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("owner", String(300), nullable=False, index=True),
+    Column("kind", String(10), nullable=False),
+    Column("name", String(100), nullable=False),
+    Column("topic", String(249), nullable=False),
+    Column("partition", Integer),
+    Column("delivery", String(20), nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("seen_ms", BigInteger, nullable=False, index=True),
+    Column("turn", String(16)),
+    Column("turn_ends_ms", BigInteger),
+)
+"""Registered producers and consumers; `turn` is the request that reads for a consumer at the moment."""
 
 masks = Table(
     "masks",
