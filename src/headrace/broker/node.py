@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from headrace.broker.api.dispatch import Dispatcher
 from headrace.broker.broker import RunningBroker
 from headrace.broker.cluster.controller_host import ControllerHost
+from headrace.broker.cluster.lost_peers import LostPeers
 from headrace.broker.cluster.metadata_log import METADATA_PARTITION, MetadataLog, Replay
 from headrace.broker.cluster.quorum import MetadataQuorum
 from headrace.broker.compaction import Compactor
@@ -322,7 +323,11 @@ class Node:
         """Begin the start-up, which ends in a later turn."""
         if self._peers is not None and directories.cluster_key is not None:
             self.broker.invitations = self._peers.invitations(directories.cluster_key, host_name)
+            metadata = self.broker.topic_metadata
+            lost = LostPeers(self.broker.timers, lost=metadata.peer_lost, returned=metadata.peer_returned)
             self._peers.links.subscribe(self._peer_event)
+            for links in (self._peers.links, self._peers.fetch_links):
+                links.subscribe(lost.peer_event)
             self._peers.start(
                 self.loop,
                 node_id=NodeId(self.config.node_id),

@@ -126,7 +126,7 @@ class _ResponseBuilder:
             throttle_time_ms=ctx.throttle_time_ms,
             brokers=[
                 BrokerMetadata(node_id, endpoint.host, endpoint.port, image.brokers[node_id].rack)
-                for node_id, endpoint in image.endpoints(ctx.listener_name)
+                for node_id, endpoint in ctx.topic_metadata.brokers(ctx.listener_name)
             ],
             cluster_id=ctx.cluster_id,
             # Every broker forwards requests for the controller, and the client has just reached this one. A client that
