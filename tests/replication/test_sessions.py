@@ -5,9 +5,11 @@ import pytest
 from headrace.broker.replication import fetcher
 from headrace.broker.replication.follower_session import FollowerSession
 from headrace.broker.replication.served_fetches import ServedFetches
+from headrace.client.core.frame_receiver import SPARE_BYTES_MAX, Incoming
 from headrace.core.controller.commands import CreatableTopic, TopicToDelete
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
+from headrace.model.limits import REPLICA_FETCH_BYTES_MAX, REPLICA_FETCH_PARTITIONS_MAX
 from headrace.wire.records.builder import NewRecord, build_batch
 from tests.replication.trios import LAG_MS, Trio
 
@@ -155,3 +157,17 @@ def test_positions_beyond_the_limit_of_a_fetch_follow_at_once(monkeypatch):
     trio.run_until(lambda: all(session_sizes(trio, 2).get(number) == PARTITIONS + 1 for number in (1, 3)))
     ends = {index: append(trio, index) for index in range(PARTITIONS)}
     trio.run_until(lambda: all(is_committed_everywhere(trio, index, end) for index, end in ends.items()))
+
+
+def test_a_follower_reuses_the_buffer_of_the_largest_response():
+    head_bytes_max = REPLICA_FETCH_PARTITIONS_MAX * 200
+    assert REPLICA_FETCH_BYTES_MAX + head_bytes_max <= SPARE_BYTES_MAX
+    incoming = Incoming("leader", REPLICA_FETCH_BYTES_MAX * 2)
+    buffers = set()
+    for _ in range(3):
+        frames = incoming.take(REPLICA_FETCH_BYTES_MAX.to_bytes(4, "big") + bytes(100))
+        while not frames:
+            frames = incoming.filled(len(incoming.room()))
+        buffers.add(id(frames[0].obj))
+        del frames
+    assert len(buffers) == 1

@@ -274,8 +274,10 @@ REPLICA_FETCH_PARTITIONS_MAX = 500
 REPLICA_SESSION_PARTITIONS_MAX = 200_000
 """Partitions that one follower fetches from one leader."""
 
-REPLICA_FETCH_BYTES_MAX = 32 << 20
-"""Records of one response to a follower, whatever it asks for; the first batch is sent even if it is larger."""
+REPLICA_FETCH_BYTES_MAX = 4 << 20
+"""Records of one response to a follower, whatever it asks for; the first batch is sent even if it is larger. More would
+not be cheaper, and the follower does not keep larger buffers for reuse.
+"""
 
 REPLICA_FETCH_WAIT_MS_MAX = 500
 """Time for which a leader keeps a follower's fetch that finds nothing."""
