@@ -94,9 +94,9 @@ def test_commits_are_read_back(broker: MeasuredBroker, client: ReplayClient, top
 
 def test_an_offset_that_is_not_there_is_noticed(broker: MeasuredBroker, client: ReplayClient, topic: str) -> None:
     rounds = CommitRounds(broker, client, topic=topic, connections=3, depth=1, seconds=0.1)
-    made = commits._frames
+    made = commits.commit_frames
     with (
-        mock.patch.object(commits, "_frames", lambda name, offsets: made(name, dict.fromkeys(offsets, 1))),
+        mock.patch.object(commits, "commit_frames", lambda name, offsets: made(name, dict.fromkeys(offsets, 1))),
         pytest.raises(RunRejected, match="3 of 3 groups have a different offset"),
     ):
         rounds()
