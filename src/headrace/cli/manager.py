@@ -1,13 +1,16 @@
 """`headrace manager`: serve the HTTP API of a cluster, and keep its users."""
 
+from typing import IO
+
 import click
 
-from headrace.cli.failures import Failure
+from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
 from headrace.cli.manager_users import users
 from headrace.cli.options import bootstrap_option, catalog_option
 
 LISTEN_DEFAULT = "127.0.0.1:8092"
+SECRET_LENGTH_MAX = 4_096
 
 
 @click.group("manager", cls=CommandGroup, invoke_without_command=True)
@@ -31,6 +34,21 @@ LISTEN_DEFAULT = "127.0.0.1:8092"
 @click.option("--url", metavar="URL", help="Address under which clients and other managers reach this one.")
 @click.option("--root-path", metavar="PATH", default="", help="Prefix that a proxy removes, such as /headrace.")
 @click.option("--access-log/--no-access-log", default=True, show_default=True, help="Log every request as JSON.")
+@click.option("--oidc-issuer", metavar="URL", help="Identity provider at which users log in by OpenID Connect.")
+@click.option("--oidc-client-id", metavar="ID", help="Identifier of the manager at the identity provider.")
+@click.option("--oidc-secret-file", metavar="FILE", type=click.File(), help="File with the secret of that client.")
+@click.option(
+    "--oidc-user-claim", metavar="CLAIM", default="sub", show_default=True, help="Claim with the user's name."
+)
+@click.option("--oidc-role-claim", metavar="CLAIM", default="groups", show_default=True, help="Claim with the roles.")
+@click.option(
+    "--oidc-role",
+    "oidc_roles",
+    metavar="ROLE=VALUE",
+    multiple=True,
+    help="Role of users whose claim has this value, such as admin=operators; may be repeated.",
+)
+@click.option("--oidc-ca", metavar="FILE", help="Certificates by which the provider is recognised. [default: system]")
 @catalog_option
 @bootstrap_option
 @click.pass_context
@@ -46,6 +64,13 @@ def command(
     url: str | None,
     root_path: str,
     access_log: bool,
+    oidc_issuer: str | None,
+    oidc_client_id: str | None,
+    oidc_secret_file: IO[str] | None,
+    oidc_user_claim: str,
+    oidc_role_claim: str,
+    oidc_roles: tuple[str, ...],
+    oidc_ca: str | None,
 ) -> None:
     """Serve the HTTP API of a cluster: topics, records, groups.
 
@@ -54,11 +79,27 @@ def command(
     if ctx.invoked_subcommand is not None:
         return
     try:
+        from headrace.manager.access.identity_provider import ProviderSettings, check_provider, parse_roles
         from headrace.manager.server import run
         from headrace.manager.settings import ManagerSettings, parse_listen, parse_proxies, parse_url
     except ImportError as missing:
         raise Failure(f'the manager needs the package {missing.name}: pip install "headrace[manager]"') from None
     host, port = parse_listen(listen)
+    provider = None
+    if oidc_issuer is not None:
+        if oidc_client_id is None:
+            raise Misuse("--oidc-issuer needs --oidc-client-id")
+        secret = None if oidc_secret_file is None else oidc_secret_file.readline(SECRET_LENGTH_MAX).strip()
+        provider = ProviderSettings(
+            issuer=oidc_issuer,
+            client_id=oidc_client_id,
+            client_secret=secret,
+            user_claim=oidc_user_claim,
+            role_claim=oidc_role_claim,
+            roles=parse_roles(oidc_roles),
+            ca_file=oidc_ca,
+        )
+        check_provider(provider)
     run(
         ManagerSettings(
             bootstrap=bootstrap,
@@ -72,6 +113,7 @@ def command(
             tls_ca=tls_ca,
             proxies=parse_proxies(proxies),
             url=parse_url(url),
+            provider=provider,
         )
     )
 

@@ -16,6 +16,7 @@ from headrace.manager.access.boundary import Boundary, host_name
 from headrace.manager.access.callers import Callers
 from headrace.manager.access.forwarder import Forwarder
 from headrace.manager.access.guard import Guard, same_route
+from headrace.manager.access.identity_provider import IdentityProvider
 from headrace.manager.access.logins import Logins
 from headrace.manager.access.mask_rules import Masks
 from headrace.manager.api import (
@@ -30,6 +31,7 @@ from headrace.manager.api import (
     groups,
     health,
     history,
+    identity_logins,
     managers,
     people,
     records,
@@ -66,7 +68,7 @@ CLIENT_GONE = 499
 """Status in the log and metrics of a request whose client closed the connection."""
 OPENAPI_PATH = "/v1/openapi.json"
 ROUTERS = (
-    *(health, people, sessions, access, mask_routes, audit, history, managers),
+    *(health, people, sessions, identity_logins, access, mask_routes, audit, history, managers),
     *(
         topics,
         records,
@@ -92,11 +94,13 @@ def create_app(settings: ManagerSettings, catalog: Catalog) -> tuple[Application
     cluster_calls = ClusterCalls(settings.bootstrap)
     writers, readers = Writers(settings.bootstrap, metrics), Readers(settings.bootstrap)
     keyed = KeyedWrites(settings.bootstrap, cluster=cluster_calls, readers=readers, writers=writers)
-    callers = Callers(catalog, cluster_calls, needs_users=not settings.is_local)
+    provider = None if settings.provider is None else IdentityProvider(settings.provider, catalog)
+    callers = Callers(catalog, cluster_calls, needs_users=not settings.is_local or provider is not None)
     masks = Masks(catalog)
     parts = ManagerParts(
         settings=settings, metrics=metrics, cluster=cluster_calls, catalog=catalog, callers=callers,
-        logins=Logins(catalog), masks=masks, writers=writers, readers=readers, keyed=keyed, feeds=Feeds(readers),
+        logins=Logins(catalog), masks=masks, identity_provider=provider,
+        writers=writers, readers=readers, keyed=keyed, feeds=Feeds(readers),
         overview=Overview(cluster_calls), clients=ClientSamples(cluster_calls),
         changes=ChangeEvents(settings.bootstrap), registrations=Registrations(catalog, cluster_calls),
     )  # fmt: skip

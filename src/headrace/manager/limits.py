@@ -225,6 +225,24 @@ LOGIN_WAIT_SECONDS_MAX = 60
 LOGIN_FAILURES_FORGOTTEN_SECONDS = 900
 """Time without a failed login after which the failures are forgotten."""
 
+IDENTITY_SECONDS_MAX = 10
+"""Time limit of a request to the identity provider."""
+
+IDENTITY_RESPONSE_BYTES_MAX = 1 << 20
+"""Bytes of a response of the identity provider."""
+
+IDENTITY_DESCRIPTION_SECONDS = 3_600
+"""Time for which a manager remembers the addresses of the identity provider."""
+
+IDENTITY_CLOCK_SECONDS_MAX = 60
+"""Difference between the clocks of the manager and the identity provider that is tolerated."""
+
+IDENTITY_LOGIN_SECONDS_MAX = 600
+"""Time in which a login at the identity provider must end."""
+
+IDENTITY_LOGINS_MAX = 10_000
+"""Such logins that have begun and not ended, of all managers; more are refused with 503."""
+
 MASKS_MAX = 500
 """Rules that mask fields of records."""
 

@@ -11,6 +11,7 @@ from headrace.manager.settings import ManagerSettings
 
 if TYPE_CHECKING:
     from headrace.manager.access.callers import Callers
+    from headrace.manager.access.identity_provider import IdentityProvider
     from headrace.manager.access.logins import Logins
     from headrace.manager.access.mask_rules import Masks
     from headrace.manager.catalog.database import Catalog
@@ -33,6 +34,7 @@ class ManagerParts:
     callers: "Callers"
     logins: "Logins"
     masks: "Masks"
+    identity_provider: "IdentityProvider | None"
     writers: "Writers"
     readers: "Readers"
     keyed: "KeyedWrites"

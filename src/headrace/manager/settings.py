@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from headrace.operations.errors import OperationError
+
+if TYPE_CHECKING:
+    from headrace.manager.access.identity_provider import ProviderSettings
 
 LISTEN_DEFAULT = "127.0.0.1:8092"
 CATALOG_DEFAULT = "sqlite:///headrace-manager.db"
@@ -30,6 +34,9 @@ class ManagerSettings:
     """Addresses of proxies whose forwarded headers are believed."""
     url: str | None = None
     """Address under which other managers and clients reach this one; that of the listener without it."""
+
+    provider: "ProviderSettings | None" = None
+    """Where users log in by OpenID Connect; None for passwords alone."""
 
     @property
     def is_local(self) -> bool:
@@ -72,7 +79,7 @@ def check_exposure(settings: ManagerSettings, *, has_users: bool) -> None:
         raise OperationError("TLS needs a certificate and its key: give --tls-cert and --tls-key")
     if settings.is_local:
         return
-    if not has_users:
+    if not has_users and settings.provider is None:
         place = "behind a proxy" if settings.proxies else f"on {settings.host}"
         raise OperationError(
             f"the manager has no users, so it serves this machine alone, and not {place}: add one with headrace "

@@ -150,13 +150,15 @@ class Guard:
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                await self._record(scope, caller, route, message["status"], bytes(body))
+                await self._record(scope, caller, route, rule, message["status"], bytes(body))
             await send(message)
 
         await self._application(scope, receiving, sending)
 
-    async def _record(self, scope: Scope, caller: Caller, route: str, status: int, body: bytes) -> None:
-        query = scope.get("query_string", b"").decode("latin-1")
+    async def _record(
+        self, scope: Scope, caller: Caller, route: str, rule: RouteRule, status: int, body: bytes
+    ) -> None:
+        query = "" if rule.has_secrets else scope.get("query_string", b"").decode("latin-1")
         record = AuditRecord(
             user=scope["state"].get("audited_user", caller.name),
             address=(scope.get("client") or ("",))[0],

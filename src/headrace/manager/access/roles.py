@@ -30,7 +30,7 @@ class RouteRule(NamedTuple):
     is_audited: bool = False
     """Each request leaves an audit record."""
     has_secrets: bool = False
-    """Its body stays out of the audit record."""
+    """Its body and parameters stay out of the audit record."""
     is_leased: bool = False
     """It changes the catalog, so the holder of the lease serves it."""
     is_stream: bool = False
@@ -63,6 +63,8 @@ RULES: dict[tuple[str, str], RouteRule] = {
     ("GET", "/overview"): SEEN,
     ("GET", "/login"): ANYONE,
     ("POST", "/login"): LOGIN,
+    ("GET", "/login/oidc"): ANYONE,
+    ("GET", "/login/oidc/callback"): LOGIN,
     ("GET", "/reference"): PAGE,
     ("GET", "/assets/{name}"): ANYONE,
     ("GET", "/v1/openapi.json"): SEEN,
@@ -73,6 +75,7 @@ RULES: dict[tuple[str, str], RouteRule] = {
     ("POST", "/v1/access/users"): CATALOG_SECRETS,
     ("PATCH", "/v1/access/users/{user}"): CATALOG_SECRETS,
     ("DELETE", "/v1/access/users/{user}"): CATALOG,
+    ("DELETE", "/v1/access/users/{user}/sessions"): ADMINISTERED,
     ("GET", "/v1/access/tokens"): SEEN,
     ("POST", "/v1/access/tokens"): OWN_LEASED,
     ("DELETE", "/v1/access/tokens/{token}"): OWN_LEASED,

@@ -16,6 +16,7 @@ from headrace.manager.access.users import (
     add_user,
     create_token,
     delete_token,
+    end_sessions,
     listed_tokens,
     listed_users,
     remove_user,
@@ -100,6 +101,13 @@ async def alter(request: Request, parts: Parts, user: str, change: UserChange) -
 @router.delete("/users/{user}", status_code=204, summary="Remove a user with all sessions and tokens")
 async def remove(parts: Parts, user: str) -> Response:
     await parts.catalog.change(lambda connection: remove_user(connection, user))
+    return Response(status_code=204)
+
+
+@router.delete("/users/{user}/sessions", status_code=204, summary="End all sessions of a user")
+async def end(parts: Parts, user: str) -> Response:
+    """Also of a user of the identity provider, whose name begins with `oidc:`. Tokens stay."""
+    await parts.catalog.write(lambda connection: end_sessions(connection, user))
     return Response(status_code=204)
 
 

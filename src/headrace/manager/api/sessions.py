@@ -54,13 +54,13 @@ async def log_out(request: Request, parts: Parts, caller: CurrentCaller) -> Resp
     await parts.catalog.write(lambda connection: end_session(connection, caller.credential))
     parts.callers.forget(caller.credential)
     response = Response(status_code=204)
-    response.delete_cookie(SESSION_COOKIE, path=_path(request), httponly=True, samesite="lax")
+    response.delete_cookie(SESSION_COOKIE, path=home_of(request), httponly=True, samesite="lax")
     return response
 
 
 @router.get("/login", include_in_schema=False)
-async def form(request: Request) -> Response:
-    return _form(request, "")
+async def form(request: Request, parts: Parts) -> Response:
+    return _form(request, parts, "")
 
 
 @router.post("/login", include_in_schema=False)
@@ -72,14 +72,15 @@ async def submit(
     except ApiProblem as problem:
         if problem.status not in (401, 429):
             raise
-        return _form(request, problem.detail, status=problem.status)
-    response = Response(None, 303, {"location": _path(request)})
+        return _form(request, parts, problem.detail, status=problem.status)
+    response = Response(None, 303, {"location": home_of(request)})
     set_session(request, response, secret)
     return response
 
 
-def _form(request: Request, message: str, *, status: int = 200) -> Response:
-    content = page("login.html", root=request.scope.get("root_path", ""), message=message)
+def _form(request: Request, parts: ManagerParts, message: str, *, status: int = 200) -> Response:
+    has_provider = parts.identity_provider is not None
+    content = page("login.html", root=request.scope.get("root_path", ""), message=message, has_provider=has_provider)
     return Response(content, status, {"cache-control": "no-store"}, HTML)
 
 
@@ -97,12 +98,13 @@ def set_session(request: Request, response: Response, secret: str) -> None:
         SESSION_COOKIE,
         secret,
         max_age=SESSION_SECONDS_MAX,
-        path=_path(request),
+        path=home_of(request),
         secure=request.scope["scheme"] == "https",
         httponly=True,
         samesite="lax",
     )
 
 
-def _path(request: Request) -> str:
+def home_of(request: Request) -> str:
+    """Return the path of the manager, which its cookies are for."""
     return request.scope.get("root_path", "") or "/"
