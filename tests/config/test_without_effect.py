@@ -82,7 +82,7 @@ def test_each_is_refused_or_told(table, key):
     ("name", "text", "reason"),
     [
         ("remote.log.storage.system.enable", "true", "tiered storage is not supported"),
-        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "access control is not"),
+        ("authorizer.class.name", "com.example.Authorizer", "StandardAuthorizer"),
         ("max.connection.creation.rate", "10", "set max.connections"),
         ("max.connections.per.ip.overrides", "127.0.0.1:5", "set max.connections.per.ip"),
         ("security.inter.broker.protocol", "SSL", "brokers identify each other by the key"),

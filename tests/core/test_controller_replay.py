@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.core.access.acls import AccessRule, RuleFilter
 from headrace.core.controller.commands import (
     AlterableConfig,
     ConfigAlteration,
@@ -19,6 +20,7 @@ from headrace.core.controller.records import (
     BATCH_VERSION,
     METADATA_VERSION_MIN,
     RECORD_TYPES,
+    AccessRuleRecord,
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     Endpoint,
@@ -34,6 +36,7 @@ from headrace.core.controller.records import (
     RecordType,
     RecordVersion,
     RegisterBrokerRecord,
+    RemoveAccessRuleRecord,
     RemoveScramCredentialRecord,
     RemoveTopicRecord,
     ScramCredentialRecord,
@@ -81,6 +84,10 @@ records: st.SearchStrategy[Record] = st.one_of(
     st.builds(SnapshotHeaderRecord, counts, counts, counts, counts),
     st.builds(ScramCredentialRecord, st.text(), counts, st.binary(), st.binary(), st.binary(), counts),
     st.builds(RemoveScramCredentialRecord, st.text(), counts),
+    st.builds(
+        AccessRuleRecord, st.binary(), counts, st.text(), counts, st.text(), st.text(), counts, st.integers(0, 127)
+    ),
+    st.builds(RemoveAccessRuleRecord, st.binary()),
     st.builds(LoginSecretRecord, st.binary()),
     st.builds(TopicPartitionsRecord, topic_ids, counts, st.tuples(nodes, nodes), st.tuples(directories), st.binary()),
 )
@@ -145,6 +152,8 @@ class TestBytes:
             "FeatureLevelRecord": 12,
             "ProducerIdsRecord": 15,
             "BrokerRegistrationChangeRecord": 17,
+            "AccessRuleRecord": 18,
+            "RemoveAccessRuleRecord": 19,
             "RemoveScramCredentialRecord": 22,
             "SnapshotHeaderRecord": 100,
             "TopicPartitionsRecord": 101,
@@ -251,6 +260,8 @@ commands = st.lists(
         st.tuples(st.just("ids"), st.just(""), st.just(0)),
         st.tuples(st.just("add user"), names, st.integers(0, 2)),
         st.tuples(st.just("remove user"), names, st.integers(1, 2)),
+        st.tuples(st.just("add rule"), names, st.integers(2, 4)),
+        st.tuples(st.just("delete rules"), names, st.just(0)),
     ),
     max_size=30,
 )
@@ -282,6 +293,12 @@ def run(controller: TestedController, verb: str, name: str, number: int) -> None
         case "add user":
             new = NewCredential(name, number, 4_096, b"some salt", bytes(32 * number))
             controller.carry_out(controller.alter_credentials([new], [], new_secret=b"secret"))
+        case "add rule":
+            rule = AccessRule(2, name, number, "User:x", "*", 3, 3)
+            rule_id = f"{name:16}{number}".encode()
+            controller.carry_out(controller.create_rules([rule], [rule_id]))
+        case "delete rules":
+            controller.carry_out(controller.delete_rules([RuleFilter(1, name, 1, None, None, 1, 1)]))
         case "remove user":
             gone = CredentialToRemove(name, number)
             controller.carry_out(controller.alter_credentials([], [gone], new_secret=b"secret"))

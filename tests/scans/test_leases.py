@@ -245,7 +245,7 @@ def test_scanning_is_a_permission_of_its_own(broker, client, monkeypatch):
     monkeypatch.setattr(
         broker.node.broker.access,
         "authorize",
-        lambda principal, operation, resource_type, name: operation is not Operation.SCAN,
+        lambda principal, host, operation, resource_type, name: operation is not Operation.CLUSTER_ACTION,
     )
     answer = client.manifest(-1)
     assert answer.topics[0].partitions[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -1,10 +1,13 @@
-"""Access control. Every request asks here; until access control lists exist, everything is allowed."""
+"""Access control. Every request asks here; without an authorizer, everything is allowed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
-from headrace.model.access import AclResourceType, Operation, Principal
+from headrace.core.access.acls import AccessRule, RuleIndex
+from headrace.model.access import NODE, AclResourceType, Operation, Principal
 from headrace.model.addresses import is_loopback
+from headrace.model.configs.access import AccessConfig
 from headrace.model.configs.listeners import address_text
+from headrace.model.limits import ACCESS_DECISIONS_MAX
 
 OPEN_LISTENER = "reachable from other machines without authentication"
 OPEN_LISTENER_ADVICE = (
@@ -16,13 +19,60 @@ UNENCRYPTED_LOGINS = (
 )
 
 
-class OpenAccess:
-    """Allows every operation; `open_to_all` lets Produce and Fetch skip the check."""
+class Access:
+    """Decides about the requests of clients, by the access rules of the cluster if the broker has an authorizer.
 
-    open_to_all = True
+    Decisions are kept until a rule is created or deleted. Nodes of the cluster may do everything.
+    """
 
-    def authorize(self, principal: Principal, operation: Operation, resource_type: AclResourceType, name: str) -> bool:
-        return True
+    def __init__(self, config: AccessConfig, rules: Callable[[], Mapping[bytes, AccessRule]]) -> None:
+        """`rules` returns the committed rules."""
+        self.open_to_all = not config.has_authorizer
+        self._super_users = config.super_users
+        self._rules = rules
+        self._index = RuleIndex(allows_unruled=config.allows_unruled)
+        self._indexed: dict[bytes, AccessRule] = {}
+        self._decisions: dict[tuple[Principal, str, int, int, str], bool] = {}
+        self._is_stale = True
+
+    def rules_changed(self) -> None:
+        self._is_stale = True
+
+    def authorize(
+        self, principal: Principal, host: str, operation: Operation, resource_type: AclResourceType, name: str
+    ) -> bool:
+        if self.open_to_all or principal.type == NODE:
+            return True
+        if self._is_stale:
+            self._follow_rules()
+        key = (principal, host, int(operation), int(resource_type), name)
+        allowed = self._decisions.get(key)
+        if allowed is None:
+            if len(self._decisions) >= ACCESS_DECISIONS_MAX:
+                self._decisions.clear()
+            text = str(principal)
+            allowed = self._decisions[key] = (
+                text in self._super_users or self._index.decide(text, host, operation, resource_type, name).allowed
+            )
+        return allowed
+
+    def permits_some(
+        self, principal: Principal, host: str, operation: Operation, resource_type: AclResourceType
+    ) -> bool:
+        """Return whether a rule permits the operation on some resource."""
+        if self._is_stale:
+            self._follow_rules()
+        return self._index.permits_some(str(principal), host, operation, resource_type)
+
+    def _follow_rules(self) -> None:
+        rules, indexed = self._rules(), self._indexed
+        for rule_id in indexed.keys() - rules.keys():
+            self._index.remove(indexed[rule_id])
+        for rule_id in rules.keys() - indexed.keys():
+            self._index.add(rules[rule_id])
+        self._indexed = dict(rules)
+        self._decisions.clear()
+        self._is_stale = False
 
 
 def open_listeners(bound: Iterable[tuple[str, int]]) -> list[str]:

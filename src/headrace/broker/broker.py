@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from headrace.broker.access import OpenAccess
+from headrace.broker.access import Access
 from headrace.broker.authentication import Authentication
 from headrace.broker.client_connections import ClientConnections
 from headrace.broker.cluster.cluster_member import ClusterMember
@@ -119,7 +119,8 @@ class RunningBroker:
         """Called with the Raft messages of other nodes."""
         self.on_many_files: Callable[[], None] = lambda: None
         """Called between turns while far more log files are open than the limit allows."""
-        self.access = OpenAccess()
+        self.access = Access(config.access, lambda: self.image.access_rules)
+        controller.subscribe(lambda delta: self.access.rules_changed() if delta.rules_changed else None)
         self.authentication = Authentication(
             image=lambda: self.image,
             config=lambda: self.config.sasl,

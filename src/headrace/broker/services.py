@@ -80,8 +80,14 @@ class AccessControl(Protocol):
         """True if every operation is allowed, so that Produce and Fetch can skip the check."""
 
     def authorize(
-        self, principal: Principal, operation: Operation, resource_type: AclResourceType, name: str
-    ) -> bool: ...
+        self, principal: Principal, host: str, operation: Operation, resource_type: AclResourceType, name: str
+    ) -> bool:
+        """`host` is the address of the client."""
+
+    def permits_some(
+        self, principal: Principal, host: str, operation: Operation, resource_type: AclResourceType
+    ) -> bool:
+        """Return whether a rule permits the operation on some resource."""
 
 
 class MetadataSource(Protocol):

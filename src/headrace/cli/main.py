@@ -29,6 +29,7 @@ COMMANDS = {
     "top": _Lazy("top", "Show live rates of topics, lag of groups and the load of a broker."),
     "configs": _Lazy("configs", "List, describe and alter configs."),
     "cluster": _Lazy("cluster", "Show the health and the members of a cluster, and change its members and features."),
+    "acls": _Lazy("acls", "List, add, remove and check access rules."),
     "users": _Lazy("users", "Add, list and remove users that authenticate by SCRAM."),
     "tls": _Lazy("tls", "Make certificates for a cluster with TLS."),
     "manager": _Lazy("manager", "Serve the HTTP API of a cluster: topics, records, groups."),

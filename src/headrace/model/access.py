@@ -17,8 +17,9 @@ class Operation(IntEnum):
     DESCRIBE_CONFIGS = 10
     ALTER_CONFIGS = 11
     IDEMPOTENT_WRITE = 12
-    SCAN = 100
-    """Headrace's own: read a topic's files without the broker, which then neither sees nor limits the reads."""
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
 
 
 class AclResourceType(IntEnum):
@@ -27,6 +28,8 @@ class AclResourceType(IntEnum):
     GROUP = 3
     CLUSTER = 4
     TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
 
 
 CLUSTER_NAME = "kafka-cluster"
@@ -46,9 +49,13 @@ USER = "User"
 ANONYMOUS = Principal(USER, "ANONYMOUS")
 
 
+NODE = "Node"
+"""The type of the principals of nodes, which no client gets."""
+
+
 def node_principal(node_id: int) -> Principal:
     """Return the principal of a node of the cluster."""
-    return Principal("Node", str(node_id))
+    return Principal(NODE, str(node_id))
 
 
 class ScramMechanism(IntEnum):

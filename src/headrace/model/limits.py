@@ -69,6 +69,9 @@ TLS_HANDSHAKES_TURN_MS_MAX = 2.0
 TLS_RELOAD_INTERVAL_MS = 5_000
 """Interval at which the broker looks whether the files with keys and certificates have changed."""
 
+ACCESS_DECISIONS_MAX = 100_000
+"""Decisions about access that are kept, by principal, host, operation and resource."""
+
 SASL_MS_MAX = 10_000
 """Time from the beginning of a connection until its client has authenticated; then it is closed."""
 

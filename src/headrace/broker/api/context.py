@@ -188,7 +188,9 @@ class RequestContext:
 
     def authorized(self, operation: Operation, resource_type: AclResourceType, name: str) -> bool:
         """Check access; every handler calls this before it touches a resource."""
-        return self._services.access.authorize(self.principal, operation, resource_type, name)
+        return self._services.access.authorize(
+            self.principal, self.connection.peer_host, operation, resource_type, name
+        )
 
     def respond(self, response: object) -> None:
         """Send the response at once."""

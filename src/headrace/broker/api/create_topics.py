@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from headrace.broker.api.context import Parked, RequestContext
-from headrace.broker.api.support.authorization import split_by_access
+from headrace.broker.api.support.authorization import may_create_topic, split_by_access
 from headrace.broker.api.support.proposals import park_until_committed, with_failed_storage
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.partitions.soundness import with_level_in_force
 from headrace.core.controller.commands import CreatableTopic, TopicResult
-from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 from headrace.wire.messages.create_topics import (
@@ -21,7 +21,7 @@ from headrace.wire.messages.create_topics import (
 
 
 def handle(request: CreateTopicsRequest, ctx: RequestContext) -> Parked:
-    allowed, others = split_by_access(request.topics, lambda topic: _allowed(ctx, topic.name))
+    allowed, others = split_by_access(request.topics, lambda topic: may_create_topic(ctx, topic.name))
     refused = [TopicResult(topic.name, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in others]
     proposal = ctx.controller.create_topics(
         [_new_topic(topic) for topic in allowed], validate_only=request.validate_only
@@ -37,12 +37,6 @@ def handle(request: CreateTopicsRequest, ctx: RequestContext) -> Parked:
         )
 
     return park_until_committed(ctx, proposal, respond, timeout_ms=request.timeout_ms)
-
-
-def _allowed(ctx: RequestContext, name: str) -> bool:
-    return ctx.authorized(Operation.CREATE, AclResourceType.CLUSTER, CLUSTER_NAME) or ctx.authorized(
-        Operation.CREATE, AclResourceType.TOPIC, name
-    )
 
 
 def _new_topic(topic: CreateTopicsRequestTopic) -> CreatableTopic:

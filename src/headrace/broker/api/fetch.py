@@ -232,33 +232,38 @@ def _wants(
     """Yield the partitions to read one by one, because they are read a slice per turn."""
     by_id = version >= TOPIC_IDS_FROM
     find = services.partitions.by_id.get if by_id else services.partitions.by_name.get
-    allowed = _unchecked if services.access.open_to_all else _access_check(services, connection)
+    may_read = _everything if services.access.open_to_all else _access_check(services, connection)
     if session is not None:
         for (key, index), asked in tuple(session.partitions.items()):
-            topic = allowed(find(key))
-            yield WantedRead(key, topic, index, asked.offset, asked.leader_epoch, asked.bytes_max, by_id, any_replica)
+            topic = find(key)
+            allowed = may_read(key, topic, by_id)
+            yield WantedRead(
+                key, topic, index, asked.offset, asked.leader_epoch, asked.bytes_max, by_id, any_replica, allowed
+            )
         return
     for key, partitions in request.topics:
-        topic = allowed(find(key))
+        topic = find(key)
+        allowed = may_read(key, topic, by_id)
         for index, offset, leader_epoch, bytes_max in partitions:
-            yield WantedRead(key, topic, index, offset, leader_epoch, bytes_max, by_id, any_replica)
+            yield WantedRead(key, topic, index, offset, leader_epoch, bytes_max, by_id, any_replica, allowed)
 
 
-def _unchecked(topic: LocalTopic | None) -> LocalTopic | None:
-    return topic
+def _everything(_key: bytes, _topic: LocalTopic | None, _by_id: bool) -> bool:
+    return True
 
 
-def _access_check(services: FetchServices, connection: Connection) -> Callable[[LocalTopic | None], LocalTopic | None]:
-    """Return a function that hides a topic which the client may not read, as if it did not exist."""
+def _access_check(services: FetchServices, connection: Connection) -> Callable[[bytes, LocalTopic | None, bool], bool]:
+    """Return a function that tells whether the client may read a topic, or whether its id is unknown."""
     decisions: dict[str, bool] = {}
 
-    def allowed(topic: LocalTopic | None) -> LocalTopic | None:
-        if topic is None:
-            return None
-        if topic.name not in decisions:
-            decisions[topic.name] = services.access.authorize(
-                connection.principal, Operation.READ, AclResourceType.TOPIC, topic.name
+    def may_read(key: bytes, topic: LocalTopic | None, by_id: bool) -> bool:
+        if topic is None and by_id:
+            return True
+        name = key.decode(errors="replace") if topic is None else topic.name
+        if name not in decisions:
+            decisions[name] = services.access.authorize(
+                connection.principal, connection.peer_host, Operation.READ, AclResourceType.TOPIC, name
             )
-        return topic if decisions[topic.name] else None
+        return decisions[name]
 
-    return allowed
+    return may_read

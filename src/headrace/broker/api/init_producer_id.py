@@ -22,9 +22,16 @@ def handle(request: InitProducerIdRequest, ctx: RequestContext) -> object:
         return _failed(ctx, ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         return _transactional(request, request.transactional_id, ctx)
-    if not ctx.authorized(Operation.IDEMPOTENT_WRITE, AclResourceType.CLUSTER, CLUSTER_NAME):
+    if not _may_be_idempotent(ctx):
         return _failed(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return _idempotent(ctx)
+
+
+def _may_be_idempotent(ctx: RequestContext) -> bool:
+    """Return whether the client may write idempotently; a client that may write to a topic may (KIP-679)."""
+    return ctx.authorized(Operation.IDEMPOTENT_WRITE, AclResourceType.CLUSTER, CLUSTER_NAME) or ctx.access.permits_some(
+        ctx.principal, ctx.connection.peer_host, Operation.WRITE, AclResourceType.TOPIC
+    )
 
 
 def _transactional(request: InitProducerIdRequest, transactional_id: str, ctx: RequestContext) -> object:

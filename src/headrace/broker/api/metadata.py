@@ -5,7 +5,12 @@ little. A request for many topics is answered over several turns, a slice at a t
 """
 
 from headrace.broker.api.context import Parked, RequestContext
-from headrace.broker.api.support.authorization import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, authorized_operations
+from headrace.broker.api.support.authorization import (
+    CLUSTER_OPERATIONS,
+    TOPIC_OPERATIONS,
+    authorized_operations,
+    may_create_topic,
+)
 from headrace.core.controller.commands import CreatableTopic, Refused
 from headrace.core.controller.names import INTERNAL_TOPICS, check_topic_name
 from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
@@ -140,7 +145,12 @@ class _ResponseBuilder:
 def _wanted(request: MetadataRequest, ctx: RequestContext) -> list[RequestedTopic]:
     """Return the requested topics by name or id; all of them for null, and before version 1 for an empty list."""
     if request.topics is None or (not request.topics and ctx.version < _NULL_MEANS_ALL_FROM):
-        return [RequestedTopic(NO_TOPIC_ID, name) for name in ctx.image.topics]
+        seen = (
+            name
+            for name in ctx.image.topics
+            if ctx.access.open_to_all or ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, name)
+        )
+        return [RequestedTopic(NO_TOPIC_ID, name) for name in seen]
     found = (_known_by_something(RequestedTopic(topic.topic_id, topic.name)) for topic in request.topics)
     return list(dict.fromkeys(found))  # one that is requested twice is described once
 
@@ -166,7 +176,8 @@ def _topics_to_create(
         # An internal topic is created by its coordinator, with the configs that it needs.
         if _is_legal(name)
         and name not in INTERNAL_TOPICS
-        and ctx.authorized(Operation.CREATE, AclResourceType.TOPIC, name)
+        and ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, name)
+        and may_create_topic(ctx, name)
     ]
 
 
@@ -179,6 +190,9 @@ def _fragment(ctx: RequestContext, wanted: RequestedTopic, ask_operations: bool)
     if ask_operations and name is not None:
         # For a missing topic too: kafka-python 2.x cannot decode the absent value if it asked for one.
         operations = authorized_operations(ctx, TOPIC_OPERATIONS, AclResourceType.TOPIC, name)
+    if name is not None and not ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, name):
+        # Whether the topic exists or not: a client must not find out.
+        return _without_partitions(version, ErrorCode.TOPIC_AUTHORIZATION_FAILED, wanted, NO_AUTHORIZED_OPERATIONS)
     if topic is None:
         if by_id:
             error = ErrorCode.UNKNOWN_TOPIC_ID
@@ -187,8 +201,6 @@ def _fragment(ctx: RequestContext, wanted: RequestedTopic, ask_operations: bool)
         else:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return _without_partitions(version, error, wanted, operations)
-    if not ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, topic.name):
-        return _without_partitions(version, ErrorCode.TOPIC_AUTHORIZATION_FAILED, wanted, NO_AUTHORIZED_OPERATIONS)
     return ctx.topic_metadata.encoded(topic, ctx.listener_name, version, operations)
 
 

@@ -6,7 +6,7 @@ from headrace.broker.cluster.proposal import Proposal
 from headrace.broker.partitions.held_segments import HeldPartition, HeldSegment
 from headrace.broker.partitions.scan_leases import Lease
 from headrace.core.controller.records import SCAN_VERSION
-from headrace.model.access import AclResourceType, Operation
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.scan_manifest import (
     ScanManifestRequest,
@@ -59,8 +59,9 @@ def handle(request: ScanManifestRequest, ctx: RequestContext) -> object:
 def _hold(ctx: RequestContext, lease: Lease, name: str, index: int, isolation_level: int) -> Proposal[object]:
     proposal: Proposal[object] = Proposal()
     partitions = ctx.partitions
-    allowed = all(
-        ctx.authorized(operation, AclResourceType.TOPIC, name) for operation in (Operation.READ, Operation.SCAN)
+    # A scan reads files without the broker, which then neither sees nor limits it.
+    allowed = ctx.authorized(Operation.READ, AclResourceType.TOPIC, name) and ctx.authorized(
+        Operation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME
     )
     found = partitions.partition_of(partitions.by_name.get(name.encode()), index)
     if not allowed:

@@ -16,6 +16,8 @@ from headrace.broker.cluster.metadata_log import MetadataDamaged, Replay
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.cluster.quorum import AppendRefused, MetadataQuorum
 from headrace.broker.cluster.snapshot_schedule import SnapshotSchedule
+from headrace.core.access.acls import AccessRule, RuleFilter
+from headrace.core.controller.access_rules import DeletedRules, RuleResult
 from headrace.core.controller.changes import ChangeBuilder
 from headrace.core.controller.commands import (
     BrokerHeartbeat,
@@ -55,6 +57,7 @@ from headrace.ports.entropy import Entropy
 from headrace.ports.spawner import Lane, Spawner, call_all
 from headrace.wire.errors import ProtocolError
 
+RULE_ID_BYTES = 16
 PROPOSALS_PENDING_MAX = 10_000
 
 RECORDS_PER_TURN = 500
@@ -293,6 +296,13 @@ class ControllerHost:
         self, added: Sequence[NewCredential], removed: Sequence[CredentialToRemove], *, new_secret: bytes
     ) -> Proposal[tuple[CredentialResult, ...]]:
         return self.propose(lambda controller: controller.alter_credentials(added, removed, new_secret=new_secret))
+
+    def create_rules(self, rules: Sequence[AccessRule]) -> Proposal[tuple[RuleResult, ...]]:
+        rule_ids = [self._entropy.random_bytes(RULE_ID_BYTES) for _ in rules]
+        return self.propose(lambda controller: controller.create_rules(rules, rule_ids))
+
+    def delete_rules(self, filters: Sequence[RuleFilter]) -> Proposal[tuple[DeletedRules, ...]]:
+        return self.propose(lambda controller: controller.delete_rules(filters))
 
     # Proposals
 

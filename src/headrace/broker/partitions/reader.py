@@ -57,6 +57,8 @@ class WantedRead(NamedTuple):
     by_id: bool
     any_replica: bool = False
     """True if the client may read from a follower too (KIP-392)."""
+    is_allowed: bool = True
+    """False if the client may not read the topic, or must not find out whether it exists."""
 
 
 def failed(index: int, error: ErrorCode) -> PartitionData:
@@ -65,6 +67,8 @@ def failed(index: int, error: ErrorCode) -> PartitionData:
 
 def locate(wanted: WantedRead) -> Replica | ErrorCode:
     """Return the partition, or the error if it cannot be read here."""
+    if not wanted.is_allowed:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if wanted.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID if wanted.by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     partition = wanted.topic.partition(wanted.partition, wanted.leader_epoch)

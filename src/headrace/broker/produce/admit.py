@@ -2,12 +2,13 @@
 
 from typing import NamedTuple
 
+from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.partitions.replica import ACKS_ALL
 from headrace.broker.produce.parse import ProduceRequest
 from headrace.broker.services import AccessControl
 from headrace.core.controller.names import INTERNAL_TOPICS
-from headrace.model.access import AclResourceType, Operation, Principal
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.produce import TOPIC_IDS_FROM, TRANSACTIONAL_ID_FROM
 from headrace.wire.records.header import (
@@ -38,22 +39,36 @@ def request_error(request: ProduceRequest) -> ErrorCode:
     return _NONE
 
 
-def topic_error(access: AccessControl, principal: Principal, topic: LocalTopic | None, version: int) -> ErrorCode:
-    """Return the error that holds for every partition of the topic; NONE if the principal may write to it."""
+def topic_error(
+    access: AccessControl, connection: Connection, topic: LocalTopic | None, topic_key: bytes, version: int
+) -> ErrorCode:
+    """Return the error that holds for every partition of the topic; NONE if the client may write to it.
+
+    Access is checked first, so that a client does not find out which other topics exist.
+    """
+    by_id = version >= TOPIC_IDS_FROM
+    if topic is None and by_id:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if not access.open_to_all:
+        name = topic_key.decode(errors="replace") if topic is None else topic.name
+        if not access.authorize(
+            connection.principal, connection.peer_host, Operation.WRITE, AclResourceType.TOPIC, name
+        ):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if topic is None:
-        return ErrorCode.UNKNOWN_TOPIC_ID if version >= TOPIC_IDS_FROM else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic.name in INTERNAL_TOPICS:
         return ErrorCode.INVALID_TOPIC_EXCEPTION  # only coordinators change their own state
-    if access.open_to_all or access.authorize(principal, Operation.WRITE, AclResourceType.TOPIC, topic.name):
-        return _NONE
-    return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return _NONE
 
 
-def may_use_transactional_id(access: AccessControl, principal: Principal, transactional_id: bytes) -> bool:
+def may_use_transactional_id(access: AccessControl, connection: Connection, transactional_id: bytes) -> bool:
     if access.open_to_all:
         return True
     name = transactional_id.decode(errors="replace")
-    return access.authorize(principal, Operation.WRITE, AclResourceType.TRANSACTIONAL_ID, name)
+    return access.authorize(
+        connection.principal, connection.peer_host, Operation.WRITE, AclResourceType.TRANSACTIONAL_ID, name
+    )
 
 
 def transaction_writer(request: ProduceRequest) -> Writer | ErrorCode | None:

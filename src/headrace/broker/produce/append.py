@@ -54,7 +54,7 @@ class AppendStage:
         find_topic = self._partitions.by_id.get if version >= TOPIC_IDS_FROM else self._partitions.by_name.get
         for topic_key, record_sets in request.topics:
             topic = find_topic(topic_key)
-            topic_rejection = error or topic_error(self._access, slot.connection.principal, topic, version)
+            topic_rejection = error or topic_error(self._access, slot.connection, topic, topic_key, version)
             if topic is None or topic_rejection:
                 rejected = RejectedBatch(topic_rejection)
                 results = [self._reject(rejected, index, outcome) for index, _start, _end in record_sets]

@@ -194,7 +194,7 @@ class TransactionHold:
             return False
         if isinstance(writer, ErrorCode):
             return writer
-        if not may_use_transactional_id(self._access, slot.connection.principal, transactional_id):
+        if not may_use_transactional_id(self._access, slot.connection, transactional_id):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         queue = self._queues.get(writer.producer_id)
         checks = self._checks(request, writer) if queue is None else []

@@ -7,6 +7,7 @@ from headrace.client.aio.session import Session
 from headrace.client.config import AdminConfig, resolve_config
 from headrace.client.config_options import AdminOptions
 from headrace.client.core.admin import (
+    access,
     brokers,
     changes,
     configs,
@@ -53,6 +54,7 @@ from headrace.client.types import (
     TopicDescription,
     TransactionDescription,
 )
+from headrace.core.access.acls import AccessRule, RuleFilter
 from headrace.model.ids import TopicPartition
 
 
@@ -284,6 +286,18 @@ class Admin:
 
     async def abort_hanging(self, hanging: Iterable[HangingTransaction]) -> dict[HangingTransaction, Outcome]:
         return await self._session.run(transactions.abort_hanging(self._session.cluster, hanging), self._timeout_ms)
+
+    async def access_rules(self, wanted: RuleFilter) -> tuple[AccessRule, ...]:
+        """List the access rules that a filter matches."""
+        return await self._session.run(access.access_rules(wanted), self._timeout_ms)
+
+    async def create_access_rules(self, rules: Sequence[AccessRule]) -> dict[AccessRule, Outcome]:
+        """Create access rules; one that exists already counts as created."""
+        return await self._session.run(access.create_access_rules(self._session.cluster, rules), self._timeout_ms)
+
+    async def delete_access_rules(self, wanted: RuleFilter) -> tuple[AccessRule, ...]:
+        """Delete the access rules that a filter matches, and return them."""
+        return await self._session.run(access.delete_access_rules(self._session.cluster, wanted), self._timeout_ms)
 
     async def scram_users(self, names: Sequence[str] | None = None) -> dict[str, tuple[ScramCredential, ...]]:
         """List the users that authenticate by SCRAM, or these; needs a broker that stores users."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from headrace.client.blocking.blocking_client import BlockingClient
 from headrace.client.core.admin import (
+    access,
     brokers,
     changes,
     configs,
@@ -50,6 +51,7 @@ from headrace.client.types import (
     TopicDescription,
     TransactionDescription,
 )
+from headrace.core.access.acls import AccessRule, RuleFilter
 from headrace.model.ids import TopicPartition
 
 
@@ -261,6 +263,18 @@ class Admin(BlockingClient):
 
     def abort_hanging(self, hanging: Iterable[HangingTransaction]) -> dict[HangingTransaction, Outcome]:
         return self._session.run(transactions.abort_hanging(self._session.cluster, hanging), self._timeout_ms)
+
+    def access_rules(self, wanted: RuleFilter) -> tuple[AccessRule, ...]:
+        """List the access rules that a filter matches."""
+        return self._session.run(access.access_rules(wanted), self._timeout_ms)
+
+    def create_access_rules(self, rules: Sequence[AccessRule]) -> dict[AccessRule, Outcome]:
+        """Create access rules; one that exists already counts as created."""
+        return self._session.run(access.create_access_rules(self._session.cluster, rules), self._timeout_ms)
+
+    def delete_access_rules(self, wanted: RuleFilter) -> tuple[AccessRule, ...]:
+        """Delete the access rules that a filter matches, and return them."""
+        return self._session.run(access.delete_access_rules(self._session.cluster, wanted), self._timeout_ms)
 
     def scram_users(self, names: Sequence[str] | None = None) -> dict[str, tuple[ScramCredential, ...]]:
         """List the users that authenticate by SCRAM, or these; needs a broker that stores users."""

@@ -7,7 +7,9 @@ and builds another one from the committed records.
 
 from collections.abc import Callable, Sequence
 
+from headrace.core.access.acls import AccessRule, RuleFilter
 from headrace.core.controller import (
+    access_rules,
     brokers,
     configs,
     credentials,
@@ -158,6 +160,16 @@ class Controller:
         new_secret: bytes,
     ) -> ControllerDecision[tuple[credentials.CredentialResult, ...]]:
         return credentials.alter_credentials(self.image, added, removed, new_secret=new_secret)
+
+    # Access rules
+
+    def create_rules(
+        self, rules: Sequence[AccessRule], rule_ids: Sequence[bytes]
+    ) -> ControllerDecision[tuple[access_rules.RuleResult, ...]]:
+        return access_rules.create_rules(self.image, rules, rule_ids)
+
+    def delete_rules(self, filters: Sequence[RuleFilter]) -> ControllerDecision[tuple[access_rules.DeletedRules, ...]]:
+        return access_rules.delete_rules(self.image, filters)
 
     # Features
 

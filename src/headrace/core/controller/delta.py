@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 from headrace.core.controller.image import MetadataImage, TopicImage
 from headrace.core.controller.records import (
+    AccessRuleRecord,
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     PartitionChangeRecord,
     PartitionRecord,
     Record,
     RegisterBrokerRecord,
+    RemoveAccessRuleRecord,
     RemoveTopicRecord,
     ResourceKind,
     TopicRecord,
@@ -37,6 +39,8 @@ class MetadataDelta:
     """Names of topics that existed before and still do. The number of replicas decides on configs too."""
     broker_configs_changed: tuple[str, ...] = ()
     """Node ids as text; the empty one stands for every broker."""
+    rules_changed: bool = False
+    """An access rule was created or deleted."""
     brokers_changed: bool = False
     """A broker was registered, fenced, unfenced or unregistered, or began its controlled shutdown."""
 
@@ -62,6 +66,7 @@ class _Observer:
         self._topic_configs: dict[str, None] = {}
         self._broker_configs: dict[str, None] = {}
         self._brokers = False
+        self._rules = False
 
     def before(self, record: Record) -> None:
         match record:
@@ -84,6 +89,8 @@ class _Observer:
                 self._broker_configs[record.resource_name] = None
             case RegisterBrokerRecord() | BrokerRegistrationChangeRecord() | UnregisterBrokerRecord():
                 self._brokers = True
+            case AccessRuleRecord() | RemoveAccessRuleRecord():
+                self._rules = True
             case _:
                 pass
 
@@ -100,6 +107,7 @@ class _Observer:
                 name for name in self._topic_configs if name in self._image.topics and name not in new_names
             ),
             broker_configs_changed=tuple(self._broker_configs),
+            rules_changed=self._rules,
             brokers_changed=self._brokers,
         )
 
@@ -147,5 +155,6 @@ def delta_between(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
             )
         ),
         broker_configs_changed=tuple(name for kind, name in resources if kind == ResourceKind.BROKER),
+        rules_changed=old.access_rules != new.access_rules,
         brokers_changed=old.brokers != new.brokers,
     )

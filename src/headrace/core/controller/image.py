@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from headrace.core.access.acls import AccessRule
 from headrace.core.controller.broker_index import BrokerIndex
 from headrace.core.controller.partition_states import PartitionState, PartitionStates, Tables
 from headrace.core.controller.records import (
     METADATA_VERSION,
     METADATA_VERSION_MIN,
     REPLICATION_LEVEL,
+    AccessRuleRecord,
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     Endpoint,
@@ -28,6 +30,7 @@ from headrace.core.controller.records import (
     Record,
     RecordError,
     RegisterBrokerRecord,
+    RemoveAccessRuleRecord,
     RemoveScramCredentialRecord,
     RemoveTopicRecord,
     ResourceKind,
@@ -110,6 +113,7 @@ class MetadataImage:
         "_numbered",
         "_owner",
         "_tables",
+        "access_rules",
         "brokers",
         "configs",
         "features",
@@ -132,6 +136,8 @@ class MetadataImage:
         self.features: dict[str, int] = {}
         self.scram: dict[tuple[str, int], ScramCredentialRecord] = {}
         """Credentials by user and mechanism."""
+        self.access_rules: dict[bytes, AccessRule] = {}
+        """Access rules by their ids."""
         self.login_secret = b""
         """Empty before the first credential."""
         self.next_producer_id = 0
@@ -251,6 +257,11 @@ class MetadataImage:
             case RemoveScramCredentialRecord():
                 if self.scram.pop((record.name, record.mechanism), None) is None:
                     raise RecordError("a record removes a credential that does not exist")
+            case AccessRuleRecord():
+                self.access_rules[record.rule_id] = _rule_of(record)
+            case RemoveAccessRuleRecord():
+                if self.access_rules.pop(record.rule_id, None) is None:
+                    raise RecordError("a record removes an access rule that does not exist")
             case LoginSecretRecord():
                 self.login_secret = record.secret
             case _:
@@ -434,6 +445,7 @@ class MetadataImage:
         twin.features = self.features.copy()
         twin.scram = self.scram.copy()
         twin.login_secret = self.login_secret
+        twin.access_rules = self.access_rules.copy()
         twin.next_producer_id = self.next_producer_id
         twin.partition_count = self.partition_count
         twin.preferred_leaders = self.preferred_leaders.copy()
@@ -476,5 +488,19 @@ class MetadataImage:
         if self.login_secret:
             yield LoginSecretRecord(self.login_secret)
         yield from self.scram.values()
+        for rule_id, rule in self.access_rules.items():
+            yield AccessRuleRecord(rule_id, *rule)
         if self.next_producer_id:
             yield ProducerIdsRecord(NodeId(-1), self.next_producer_id)
+
+
+def _rule_of(record: AccessRuleRecord) -> AccessRule:
+    return AccessRule(
+        record.resource_type,
+        record.resource_name,
+        record.pattern_type,
+        record.principal,
+        record.host,
+        record.operation,
+        record.permission,
+    )

@@ -234,6 +234,23 @@ class RemoveScramCredentialRecord(_Fields, frozen=True):
     mechanism: int
 
 
+class AccessRuleRecord(_Fields, frozen=True):
+    """A rule that allows or denies an operation; the fields after the id are those of `AccessRule`."""
+
+    rule_id: bytes
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission: int
+
+
+class RemoveAccessRuleRecord(_Fields, frozen=True):
+    rule_id: bytes
+
+
 class LoginSecretRecord(_Fields, frozen=True):
     """The secret from which brokers make salts of users that do not exist. It stays the same."""
 
@@ -268,6 +285,8 @@ Record = (
     | FeatureLevelRecord
     | ScramCredentialRecord
     | RemoveScramCredentialRecord
+    | AccessRuleRecord
+    | RemoveAccessRuleRecord
     | LoginSecretRecord
     | SnapshotHeaderRecord
 )
@@ -385,6 +404,8 @@ RECORD_TYPES = (
         structure=BrokerRegistrationChangeRecord,
         versions=(RecordVersion(METADATA_VERSION_MIN, 4), RecordVersion(REPLICATION_LEVEL, 5)),
     ),
+    _first_version(18, AccessRuleRecord, ACCESS_LEVEL),
+    _first_version(19, RemoveAccessRuleRecord, ACCESS_LEVEL),
     _first_version(22, RemoveScramCredentialRecord, ACCESS_LEVEL),
     RecordType(
         number=100,

@@ -3,7 +3,7 @@
 
 from headrace.model.configs.broker_coordination import COORDINATION_ROWS
 from headrace.model.configs.broker_log import LOG_ROWS
-from headrace.model.configs.broker_security import PREFIXED, SASL_ROWS, TLS_ROWS
+from headrace.model.configs.broker_security import ACCESS_ROWS, PREFIXED, SASL_ROWS, TLS_ROWS
 from headrace.model.configs.definition import INT32_MAX, ConfigTable, ConfigType, Scope, row
 from headrace.model.configs.listeners import (
     SECURITY_PROTOCOLS_DEFAULT,
@@ -59,8 +59,6 @@ _POLICY = (
     row("quota.window.num", INT, 11, "The number of sample windows of a quota.", low=1, honoured=False),
     row("quota.window.size.seconds", INT, 1, "The duration of a sample window of a quota.", low=1, honoured=False),
     row("remote.log.storage.system.enable", BOOLEAN, False, "Whether closed segments may be kept in remote storage.", refusal="tiered storage is not supported, segments stay on the disks of the broker"),
-    row("authorizer.class.name", STRING, "", "The authorizer class.", refusal="access control is not supported, every client that can connect may do everything"),
-    row("super.users", STRING, "", "Principals that are allowed to do everything.", honoured=False),
 )  # fmt: skip
 
 _HEADRACE = (
@@ -82,7 +80,7 @@ _HEADRACE = (
     row("headrace.log.level", STRING, "info", "The lowest level of messages that are logged.", choices=("debug", "info", "warning", "error")),
 )  # fmt: skip
 
-_ROWS = (*_NODE, *_NETWORK, *_POLICY, *_HEADRACE, *TLS_ROWS, *SASL_ROWS, *LOG_ROWS, *COORDINATION_ROWS)
+_ROWS = (*_NODE, *_NETWORK, *_POLICY, *_HEADRACE, *TLS_ROWS, *SASL_ROWS, *ACCESS_ROWS, *LOG_ROWS, *COORDINATION_ROWS)
 
 BROKER_CONFIGS = ConfigTable(
     "broker",

@@ -1,6 +1,7 @@
-"""Rows of the broker config table for encryption: keys, certificates and the protocol of listeners with TLS."""
+"""Rows of the broker config table for security: TLS, SASL and access rules."""
 # ruff: noqa: E501  (one row is one line)
 
+from headrace.model.configs.access import STANDARD_AUTHORIZER, super_users_error
 from headrace.model.configs.definition import ConfigType, Scope, row
 from headrace.model.jaas import jaas_error
 from headrace.model.principal_rules import rules_error
@@ -54,6 +55,12 @@ SASL_ROWS = (
     row("sasl.server.max.receive.size", INT, 512 << 10, "The maximum size of a request before authentication.", low=64),
     row("connections.max.reauth.ms", LONG, 0, "The time after which a client must authenticate again (KIP-368); 0 means never.", low=0),
     row("connection.failed.authentication.delay.ms", INT, 100, "The delay of the response to a failed authentication.", low=0, high=60_000),
+)  # fmt: skip
+
+ACCESS_ROWS = (
+    row("authorizer.class.name", STRING, "", "The authorizer: empty, or Kafka's class name of the authorizer with access rules in the metadata log, which every node of the cluster then needs.", choices=("", STANDARD_AUTHORIZER)),
+    row("super.users", STRING, "", "Principals that are allowed to do everything, such as User:admin;User:CN=ops. Semicolons separate them.", validator=super_users_error),
+    row("allow.everyone.if.no.acl.found", ConfigType.BOOLEAN, False, "Whether every client may do everything on resources for which there is no access rule."),
 )  # fmt: skip
 
 LISTENER_PREFIX = r"listener\.name\.(?P<listener>[A-Za-z0-9_-]+)\."

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headrace.model.configs.access import AccessConfig, access_config
 from headrace.model.configs.broker import BROKER_CONFIGS
 from headrace.model.configs.broker_coordination import RACK_AWARE_SELECTOR
 from headrace.model.configs.cluster import ClusterConfig, check_cluster, cluster_listener, other_nodes
@@ -129,6 +130,7 @@ class BrokerConfig:
     """By the name of the listener."""
     tls: TlsConfig
     sasl: SaslConfig
+    access: AccessConfig
     log_dirs: tuple[str, ...]
     num_partitions: int
     default_replication_factor: int
@@ -320,6 +322,7 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         security_protocols=security_protocols,
         tls=tls,
         sasl=sasl,
+        access=access_config(values),
         log_dirs=values.items("log.dirs") or (values.text("log.dir"),),
         num_partitions=values.whole("num.partitions"),
         default_replication_factor=values.whole("default.replication.factor"),

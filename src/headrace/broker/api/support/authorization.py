@@ -49,6 +49,12 @@ def split_by_access(items: Iterable[Item], is_allowed: Callable[[Item], bool]) -
     return allowed, refused
 
 
+def may_create_topic(ctx: RequestContext, name: str) -> bool:
+    return ctx.authorized(Operation.CREATE, AclResourceType.CLUSTER, CLUSTER_NAME) or ctx.authorized(
+        Operation.CREATE, AclResourceType.TOPIC, name
+    )
+
+
 def config_access_error(ctx: RequestContext, operation: Operation, resource: ConfigResource) -> ErrorCode:
     """Return NONE when allowed; the configs of all resources other than topics count as those of the cluster."""
     kind, name = resource
