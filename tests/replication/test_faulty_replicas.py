@@ -111,6 +111,15 @@ def test_a_replica_with_damage_is_copied_again_where_the_damage_begins(number):
     assert trio.log_bytes(number).startswith(was_whole)
 
 
+def test_a_replica_with_a_gap_between_two_segments_is_copied_again_from_there():
+    trio = filled(configs=(("segment.bytes", "200"),))
+    log = trio.replica(3).log
+    segment = log.segments[1]
+    trio.nodes[3].node.broker.partitions.mark_damaged(trio.replica(3), segment, ((segment.size, segment.size),))
+    trio.run_until(lambda: not trio.replica(3).is_damaged)
+    check_whole(trio)
+
+
 def test_a_damaged_follower_fetches_nothing_before_it_is_cut():
     trio = filled()
     trio.peers.cut(trio.nodes[1], trio.nodes[3])  # the controller gets no report

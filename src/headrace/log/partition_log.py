@@ -382,7 +382,8 @@ class PartitionLog:
             known = before.get(segment.base_offset)
             if known is not None:
                 segment.created_ms = known.created_ms
-                segment.damaged = tuple(part for part in known.damaged if part[1] <= segment.size)
+                # Damage at the end was that the next segment does not follow, which is gone.
+                segment.damaged = tuple(part for part in known.damaged if part[0] < part[1] <= segment.size)
         for segment in before.values():
             for file in segment.all_files():
                 self.files.retire(file)
