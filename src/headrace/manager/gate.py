@@ -9,6 +9,7 @@ import msgspec
 
 from headrace.manager.access.boundary import Boundary, is_same_origin
 from headrace.manager.asgi import Application, Message, Receive, Scope, Send
+from headrace.manager.compression import CompressedResponse, accepted_encoding
 from headrace.manager.limits import (
     BODY_SECONDS_MAX,
     DISCARD_SECONDS_MAX,
@@ -107,6 +108,8 @@ class _Exchange:
         self._has_body = not self._is_websocket
         self._body_ends = time.monotonic() + BODY_SECONDS_MAX
         self._has_begun = False
+        encoding = accepted_encoding(self.headers.get(b"accept-encoding", b""))
+        self._respond = CompressedResponse(send, encoding).send if encoding and not self._is_websocket else send
 
     async def receive(self) -> Message:
         if not self._has_body:
@@ -135,7 +138,7 @@ class _Exchange:
         elif message["type"] == "websocket.accept":
             self._has_begun = True
             self.status = 101
-        await self._send(message)
+        await self._respond(message)
 
     async def fail(self, problem: ApiProblem) -> None:
         """Answer with the problem, unless the response has begun: then it ends where it is."""

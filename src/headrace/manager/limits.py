@@ -3,6 +3,12 @@
 REQUEST_BODY_BYTES_MAX = 8 << 20
 """Bytes of the body of one request; a larger body is refused with 413."""
 
+COMPRESSED_BYTES_MIN = 1_024
+"""Bytes of a response from which on it is compressed, if its client accepts that."""
+
+COMPRESSED_BYTES_MAX = 2 << 20
+"""Bytes of the largest response that is compressed."""
+
 DISCARDED_BODY_BYTES_MAX = 32 << 20
 """Bytes of the body of a refused request that are read and discarded, so that the client gets the response."""
 
