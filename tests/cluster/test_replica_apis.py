@@ -12,6 +12,7 @@ from headrace.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequestPartition,
     AlterPartitionReassignmentsRequestTopic,
 )
+from headrace.wire.messages.check_records import CheckRecordsRequest
 from headrace.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsRequestTopic,
@@ -19,6 +20,10 @@ from headrace.wire.messages.describe_topic_partitions import (
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersRequestTopic
 from headrace.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from headrace.wire.messages.report_log_ends import ReportLogEndsRequest, ReportLogEndsRequestPartition
+from headrace.wire.messages.report_replica_faults import (
+    ReportReplicaFaultsRequest,
+    ReportReplicaFaultsRequestPartition,
+)
 from tests.cluster.admin_requests import create, describe, each_version, image, topic
 from tests.cluster.pairs import TWO, Pair
 
@@ -145,3 +150,42 @@ def isr_without_one(controller, topic_id, epoch):
     current = controller.image.topics_by_id[topic_id].partitions[0]
     change = IsrChange(topic_id, 0, current.leader_epoch, current.partition_epoch, (IsrMember(TWO, epoch),))
     return IsrAlteration(node_id=TWO, broker_epoch=epoch, changes=[change])
+
+
+def report_fault(pair, epoch, *, broker_id=2, fault=0, leader_epoch=0):
+    topic_id = pair.image.topics["orders"].topic_id
+    faulty = ReportReplicaFaultsRequestPartition(
+        topic_id=topic_id, partition_index=0, leader_epoch=leader_epoch, fault=fault
+    )
+    request = ReportReplicaFaultsRequest(broker_id=broker_id, broker_epoch=epoch, partitions=(faulty,))
+    return pair.ask(ApiKey.REPORT_REPLICA_FAULTS, 0, request).error_code
+
+
+def test_a_node_reports_faults_of_its_own_replicas_alone(pair):
+    epoch = created(pair, 2, 1)
+    assert report_fault(pair, epoch, broker_id=1) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert report_fault(pair, epoch, fault=3) == ErrorCode.INVALID_REQUEST
+    assert report_fault(pair, epoch, leader_epoch=7) == ErrorCode.NONE
+    assert report_fault(pair, epoch - 1) == ErrorCode.NONE
+    pair.peers.steps()
+    assert (state(pair).leader, state(pair).leader_epoch) == (2, 0)
+    assert report_fault(pair, epoch) == ErrorCode.NONE
+    pair.peers.run_until(lambda: state(pair).leader == 1)
+    assert state(pair).isr == (1,)
+
+
+def test_records_are_checked_for_those_who_know_the_leader(pair):
+    created(pair, 1, 2)
+    topic_id = pair.image.topics["orders"].topic_id
+
+    def check(topic_id=topic_id, partition=0, leader_epoch=0, offset=0):
+        request = CheckRecordsRequest(
+            topic_id=topic_id, partition_index=partition, leader_epoch=leader_epoch, offset=offset
+        )
+        return pair.ask(ApiKey.CHECK_RECORDS, 0, request).error_code
+
+    pair.peers.run_until(lambda: check() == ErrorCode.NONE)
+    assert check(offset=-5) == check(offset=1 << 62) == ErrorCode.NONE, "there is nothing to check"
+    assert check(topic_id=bytes(16)) == ErrorCode.UNKNOWN_TOPIC_ID
+    assert check(partition=7) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert check(leader_epoch=9) == ErrorCode.UNKNOWN_LEADER_EPOCH
