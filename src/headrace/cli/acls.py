@@ -5,10 +5,11 @@ from typing import Any, TypeVar
 
 import click
 
+from headrace.cli.connection import Properties, connection_options
 from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import EXIT_FAILED
 from headrace.cli.group import CommandGroup
-from headrace.cli.options import bootstrap_option, client_properties_option, json_option
+from headrace.cli.options import json_option
 from headrace.cli.outcomes import fail_on_errors
 from headrace.client import Admin
 from headrace.core.access.acls import WILDCARD, AccessRule, PatternType, Permission, RuleFilter, RuleIndex
@@ -64,11 +65,10 @@ def _resource(
 @click.option("--prefix", "is_prefix", is_flag=True, help="The rule is for all names that begin with the given one.")
 @click.option("--host", default=WILDCARD, show_default=True, help="Address of the client, or * for all.")
 @click.option("--deny", "denies", is_flag=True, help="Deny instead of allow; a rule that denies is stronger.")
-@bootstrap_option
-@client_properties_option
+@connection_options
 def add(
     bootstrap: str,
-    properties: dict[str, Any],
+    properties: Properties,
     principal: str,
     operations: tuple[str, ...],
     topic: str | None,
@@ -98,10 +98,9 @@ def add(
 
 @command.command("list")
 @click.option("--principal", metavar="PRINCIPAL", help="Rules of this principal only.")
-@bootstrap_option
-@client_properties_option
+@connection_options
 @json_option
-def list_rules(bootstrap: str, properties: dict[str, Any], principal: str | None, as_json: bool) -> None:
+def list_rules(bootstrap: str, properties: Properties, principal: str | None, as_json: bool) -> None:
     """List access rules."""
     with Admin(bootstrap, **properties) as admin:
         found = admin.access_rules(ANYTHING._replace(principal=principal))
@@ -115,11 +114,10 @@ def list_rules(bootstrap: str, properties: dict[str, Any], principal: str | None
 @click.argument("principal", metavar="PRINCIPAL")
 @click.argument("operations", metavar="[OPERATION]...", nargs=-1, type=click.Choice(list(OPERATIONS)))
 @resource_options
-@bootstrap_option
-@client_properties_option
+@connection_options
 def remove(
     bootstrap: str,
-    properties: dict[str, Any],
+    properties: Properties,
     principal: str,
     operations: tuple[str, ...],
     topic: str | None,
@@ -146,13 +144,12 @@ def remove(
 @click.argument("operation", metavar="OPERATION", type=click.Choice(list(OPERATIONS)))
 @resource_options
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address of the client.")
-@bootstrap_option
-@client_properties_option
+@connection_options
 @click.pass_context
 def check(
     ctx: click.Context,
     bootstrap: str,
-    properties: dict[str, Any],
+    properties: Properties,
     principal: str,
     operation: str,
     topic: str | None,

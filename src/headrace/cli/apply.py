@@ -6,9 +6,10 @@ from pathlib import Path
 import click
 
 from headrace.cli.config_notices import tell_without_effect
+from headrace.cli.connection import Properties, connection_options
 from headrace.cli.console import print_json, print_table, progress
 from headrace.cli.failures import Failure, Misuse
-from headrace.cli.options import bootstrap_option, confirm, json_option, yes_option
+from headrace.cli.options import confirm, json_option, yes_option
 from headrace.cli.outcomes import fail_on_errors, named
 from headrace.client import Admin
 from headrace.model.configs import TOPIC_CONFIGS
@@ -23,9 +24,11 @@ from headrace.operations.topic_plan import Action, PlanError, Step, plan
 @click.option("--dry-run", is_flag=True, help="Show the changes and let the broker validate them, without making them.")
 @click.option("--prune", is_flag=True, help="Also delete topics and reset configs that are not in the file.")
 @yes_option
-@bootstrap_option
+@connection_options
 @json_option
-def apply(bootstrap: str, file: Path, dry_run: bool, prune: bool, yes: bool, as_json: bool) -> None:
+def apply(
+    bootstrap: str, properties: Properties, file: Path, dry_run: bool, prune: bool, yes: bool, as_json: bool
+) -> None:
     """Create and change topics so that they match FILE.
 
     FILE is a JSON, TOML or YAML file with a list of topics, or a table with the list "topics". Each topic has a name
@@ -35,7 +38,7 @@ def apply(bootstrap: str, file: Path, dry_run: bool, prune: bool, yes: bool, as_
         wanted = read_topics(file)
     except PlanError as wrong:
         raise Misuse(str(wrong)) from None
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         steps = plan(wanted, existing_topics(admin, wanted, prune=prune), prune=prune)
         _show(steps, as_json=as_json)
         _fail_on_refusals(steps)

@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 
+from headrace.cli.connection import Properties, connection_options
 from headrace.cli.console import clean, print_json, print_table
 from headrace.cli.failures import Failure
-from headrace.cli.options import bootstrap_option, json_option
+from headrace.cli.options import json_option
 from headrace.client.batch_commits import BatchesDescription, PooledWriter
 from headrace.model.errors import ErrorCode
 from headrace.operations.times import time_text
@@ -18,11 +19,11 @@ IN_POOL = "-"
 
 @click.command("batches")
 @click.argument("owner")
-@bootstrap_option
+@connection_options
 @json_option
-def batches(bootstrap: str, owner: str, as_json: bool) -> None:
+def batches(bootstrap: str, properties: Properties, owner: str, as_json: bool) -> None:
     """Show the last batch commit of an owner, such as a Spark sink, and the ids of its pool."""
-    found = _described(bootstrap, owner)
+    found = _described(bootstrap, properties, owner)
     if found is None:
         raise Failure(f'unknown owner "{owner}": an owner exists from its first batch on')
     if as_json:
@@ -41,20 +42,20 @@ def batches(bootstrap: str, owner: str, as_json: bool) -> None:
     )
 
 
-def pooled_writers(bootstrap: str, ids: Iterable[str]) -> Mapping[str, PooledWriter]:
+def pooled_writers(bootstrap: str, properties: Properties, ids: Iterable[str]) -> Mapping[str, PooledWriter]:
     """Return those of the ids that belong to a pool."""
     owners = {each.partition(SLOT_MARK)[0] for each in ids if SLOT_MARK in each}
-    found = (_described(bootstrap, owner) for owner in sorted(owners))
+    found = (_described(bootstrap, properties, owner) for owner in sorted(owners))
     return {writer.transactional_id: writer for each in found if each is not None for writer in each.writers}
 
 
-def _described(bootstrap: str, owner: str) -> BatchesDescription | None:
+def _described(bootstrap: str, properties: Properties, owner: str) -> BatchesDescription | None:
     """Return None if the owner is unknown, or the broker has no batch commits."""
     from headrace.client.blocking.batch_commits import BatchCommits
     from headrace.client.errors import BrokerError, UnsupportedByBroker
 
     try:
-        with BatchCommits(bootstrap) as client:
+        with BatchCommits(bootstrap, **properties) as client:
             return client.describe(owner)
     except UnsupportedByBroker:
         return None

@@ -6,10 +6,11 @@ import click
 
 from headrace.cli.cluster_features import features
 from headrace.cli.cluster_members import unregister, voters
+from headrace.cli.connection import Properties, connection_options
 from headrace.cli.console import clean, print_json, print_table
 from headrace.cli.failures import EXIT_FAILED
 from headrace.cli.group import CommandGroup
-from headrace.cli.options import bootstrap_option, json_option
+from headrace.cli.options import json_option
 from headrace.operations.amounts import count_text, size_text
 
 if TYPE_CHECKING:
@@ -28,10 +29,10 @@ for _subcommand in (unregister, voters, features):
 
 
 @command.command("status")
-@bootstrap_option
+@connection_options
 @json_option
 @click.pass_context
-def status(ctx: click.Context, bootstrap: str, as_json: bool) -> None:
+def status(ctx: click.Context, bootstrap: str, properties: Properties, as_json: bool) -> None:
     """Show the health of the cluster in one line, with the reasons if it is not green.
 
     green: everything is served. yellow: everything is served, but a broker, a replica or a voter is missing. red: there
@@ -40,7 +41,7 @@ def status(ctx: click.Context, bootstrap: str, as_json: bool) -> None:
     from headrace.client import Admin
     from headrace.operations.cluster_health import Health, cluster_status
 
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         cluster, quorum, topics, found = cluster_status(admin)
     if as_json:
         print_json(
@@ -72,14 +73,14 @@ def status(ctx: click.Context, bootstrap: str, as_json: bool) -> None:
 
 
 @command.command("brokers")
-@bootstrap_option
+@connection_options
 @json_option
-def brokers(bootstrap: str, as_json: bool) -> None:
+def brokers(bootstrap: str, properties: Properties, as_json: bool) -> None:
     """Show the brokers of the cluster with their partitions and disk usage."""
     from headrace.client import Admin
     from headrace.operations.broker_usage import cluster_usage
 
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         usage = cluster_usage(admin)
     if as_json:
         print_json(
@@ -128,15 +129,15 @@ def _broker_json(usage: "BrokerUsage") -> dict[str, object]:
 
 
 @command.command("quorum")
-@bootstrap_option
+@connection_options
 @json_option
-def quorum(bootstrap: str, as_json: bool) -> None:
+def quorum(bootstrap: str, properties: Properties, as_json: bool) -> None:
     """Show the metadata quorum: the active controller, the voters and the observers."""
     from headrace.client import Admin
     from headrace.log.checkpoints import encode_uuid
     from headrace.operations.times import time_text
 
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         found = admin.quorum()
     if as_json:
         print_json(
@@ -179,9 +180,9 @@ def quorum(bootstrap: str, as_json: bool) -> None:
     show_default=True,
     help="Time in which the token can be used, such as 10m or 1h.",
 )
-@bootstrap_option
+@connection_options
 @json_option
-def invite(bootstrap: str, valid_for: str, as_json: bool) -> None:
+def invite(bootstrap: str, properties: Properties, valid_for: str, as_json: bool) -> None:
     """Print a token with which one node may join the cluster: headrace broker --join TOKEN.
 
     Anyone who has the token can join the cluster once, so pass it on like a password.
@@ -193,7 +194,7 @@ def invite(bootstrap: str, valid_for: str, as_json: bool) -> None:
         lifetime_ms = parse_duration(valid_for)
     except ValueError as wrong:
         raise click.UsageError(f"--valid-for: {wrong}") from None
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         invitation = admin.invite(lifetime_ms=lifetime_ms)
     if as_json:
         print_json(invitation._asdict())

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli.connection import Properties, connection_options
 from headrace.cli.console import print_json, print_table
 from headrace.cli.group import CommandGroup
-from headrace.cli.options import assignments, bootstrap_option, complete_features, confirm, json_option, yes_option
+from headrace.cli.options import assignments, complete_features, confirm, json_option, yes_option
 
 if TYPE_CHECKING:
     from headrace.client import FeatureDescription
@@ -27,13 +28,13 @@ def features() -> None:
 
 
 @features.command("list")
-@bootstrap_option
+@connection_options
 @json_option
-def list_features(bootstrap: str, as_json: bool) -> None:
+def list_features(bootstrap: str, properties: Properties, as_json: bool) -> None:
     """List the features with their levels, and those that the broker supports."""
     from headrace.client import Admin
 
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         found = admin.features()
     _print(found, as_json=as_json)
 
@@ -41,34 +42,44 @@ def list_features(bootstrap: str, as_json: bool) -> None:
 @features.command("upgrade")
 @_levels_argument
 @_dry_run_option
-@bootstrap_option
+@connection_options
 @json_option
-def upgrade(bootstrap: str, levels: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+def upgrade(bootstrap: str, properties: Properties, levels: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     """Raise feature levels, all of them or none. Every registered broker must support them."""
-    _change(bootstrap, levels, allow_downgrade=False, dry_run=dry_run, as_json=as_json)
+    _change(bootstrap, properties, levels, allow_downgrade=False, dry_run=dry_run, as_json=as_json)
 
 
 @features.command("downgrade")
 @_levels_argument
 @_dry_run_option
-@bootstrap_option
+@connection_options
 @yes_option
 @json_option
-def downgrade(bootstrap: str, levels: tuple[str, ...], dry_run: bool, yes: bool, as_json: bool) -> None:
+def downgrade(
+    bootstrap: str, properties: Properties, levels: tuple[str, ...], dry_run: bool, yes: bool, as_json: bool
+) -> None:
     """Lower feature levels, all of them or none; level 0 turns a feature off.
 
     Clients that use what a lower level lacks get errors.
     """
     if not yes and not dry_run:
         confirm(f"lower {', '.join(levels)}?")
-    _change(bootstrap, levels, allow_downgrade=True, dry_run=dry_run, as_json=as_json)
+    _change(bootstrap, properties, levels, allow_downgrade=True, dry_run=dry_run, as_json=as_json)
 
 
-def _change(bootstrap: str, texts: Sequence[str], *, allow_downgrade: bool, dry_run: bool, as_json: bool) -> None:
+def _change(
+    bootstrap: str,
+    properties: Properties,
+    texts: Sequence[str],
+    *,
+    allow_downgrade: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     from headrace.client import Admin
 
     wanted = {name: _level(name, text) for name, text in assignments(texts, "feature").items()}
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         admin.update_features(wanted, allow_downgrade=allow_downgrade, validate_only=dry_run)
         found = admin.features()
     if dry_run and not as_json:

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli.connection import Properties, connection_options
 from headrace.cli.console import print_json
 from headrace.cli.failures import Failure
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import (
-    bootstrap_option,
     complete_fenced_brokers,
     complete_observers,
     complete_voters,
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @click.command("unregister")
 @click.argument("node_id", metavar="NODE", type=click.IntRange(0), shell_complete=complete_fenced_brokers)
-@bootstrap_option
+@connection_options
 @yes_option
 @json_option
-def unregister(bootstrap: str, node_id: int, yes: bool, as_json: bool) -> None:
+def unregister(bootstrap: str, properties: Properties, node_id: int, yes: bool, as_json: bool) -> None:
     """Remove a broker that is gone for good from the cluster.
 
     Partitions of which it has the only copy have no leader until a broker with its node id returns. A broker that
@@ -35,7 +35,7 @@ def unregister(bootstrap: str, node_id: int, yes: bool, as_json: bool) -> None:
     """
     from headrace.client import Admin
 
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         topics = admin.topics()
         held = sum(node_id in partition.replicas for topic in topics for partition in topic.partitions)
         if not yes:
@@ -58,13 +58,13 @@ def voters() -> None:
 
 @voters.command("add")
 @click.argument("node_id", metavar="NODE", type=click.IntRange(0), shell_complete=complete_observers)
-@bootstrap_option
+@connection_options
 @json_option
-def add(bootstrap: str, node_id: int, as_json: bool) -> None:
+def add(bootstrap: str, properties: Properties, node_id: int, as_json: bool) -> None:
     """Make an observer that has caught up a voter."""
     from headrace.client import Admin
 
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         observer = _replica(node_id, admin.quorum().observers, "an observer", "observers")
         admin.add_voter(node_id, observer.directory_id)
         _print_voters(admin, f"node {node_id} is a voter", as_json=as_json)
@@ -72,17 +72,17 @@ def add(bootstrap: str, node_id: int, as_json: bool) -> None:
 
 @voters.command("remove")
 @click.argument("node_id", metavar="NODE", type=click.IntRange(0), shell_complete=complete_voters)
-@bootstrap_option
+@connection_options
 @yes_option
 @json_option
-def remove(bootstrap: str, node_id: int, yes: bool, as_json: bool) -> None:
+def remove(bootstrap: str, properties: Properties, node_id: int, yes: bool, as_json: bool) -> None:
     """Remove a voter, for example one whose machine is lost.
 
     A controller that runs becomes an observer, and stays one until `headrace cluster voters add` names it.
     """
     from headrace.client import Admin
 
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         quorum = admin.quorum()
         voter = _replica(node_id, quorum.voters, "a voter", "voters")
         if not yes:

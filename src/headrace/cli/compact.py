@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 
 import click
 
+from headrace.cli.connection import Properties, connection_options
 from headrace.cli.console import print_table
 from headrace.cli.failures import Failure
-from headrace.cli.options import bootstrap_option, complete_topics
+from headrace.cli.options import complete_topics
 from headrace.cli.outcomes import fail_on_errors, named, topic_names
 from headrace.client import Admin
 from headrace.client.types import ConfigChange, ConfigOperation, ConfigResource, Outcome, ResourceType
@@ -19,8 +20,8 @@ POLICY_CONFIG = "cleanup.policy"
 @click.command("compact")
 @click.argument("name", metavar="TOPIC", required=False, shell_complete=complete_topics)
 @click.option("--topic", metavar="TOPIC", shell_complete=complete_topics, help="The topic to compact, as an option.")
-@bootstrap_option
-def command(bootstrap: str, name: str | None, topic: str | None) -> None:
+@connection_options
+def command(bootstrap: str, properties: Properties, name: str | None, topic: str | None) -> None:
     """Start a compaction of a topic.
 
     Compacts every partition up to its current end, regardless of min.cleanable.dirty.ratio. Records younger than
@@ -30,7 +31,7 @@ def command(bootstrap: str, name: str | None, topic: str | None) -> None:
         raise click.UsageError("name one topic: headrace compact TOPIC")
     topic = name or topic or ""
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         (found,) = admin.topics([topic])
         fail_on_errors(named({topic: Outcome(found.error)}), "cannot compact", known=lambda: topic_names(admin))
         _refuse_uncompacted(admin, resource)

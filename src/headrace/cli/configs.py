@@ -6,9 +6,10 @@ import sys
 import click
 
 from headrace.cli.config_notices import tell_without_effect
+from headrace.cli.connection import Properties, connection_options
 from headrace.cli.console import print_json, print_table
 from headrace.cli.group import CommandGroup
-from headrace.cli.options import assignments, bootstrap_option, complete_topics, json_option
+from headrace.cli.options import assignments, complete_topics, json_option
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable
 from headrace.model.configs.definition import render_value
 from headrace.model.nearest_names import LIKE_A_WORD, meant
@@ -102,9 +103,11 @@ _broker_option = click.option("--broker", metavar="ID", help=f'Node id of a brok
 @_topic_option
 @_broker_option
 @click.option("--all", "everything", is_flag=True, help="Also show configs that have their default value.")
-@bootstrap_option
+@connection_options
 @json_option
-def describe(bootstrap: str, topic: str | None, broker: str | None, everything: bool, as_json: bool) -> None:
+def describe(
+    bootstrap: str, properties: Properties, topic: str | None, broker: str | None, everything: bool, as_json: bool
+) -> None:
     """Show the configs of a topic or a broker that differ from their default."""
     from headrace.cli.outcomes import fail_on_errors, topic_names
     from headrace.cli.topic_table import config_source_text
@@ -114,7 +117,7 @@ def describe(bootstrap: str, topic: str | None, broker: str | None, everything: 
     from headrace.model.errors import ErrorCode
 
     resource = _resource(topic, broker)
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         try:
             (entries,) = admin.describe_configs([resource]).values()
         except BrokerError as refused:
@@ -163,9 +166,10 @@ def describe(bootstrap: str, topic: str | None, broker: str | None, everything: 
     "--subtract", "subtracted", metavar="NAME=VALUE", multiple=True, help="Remove an item from a list config."
 )
 @click.option("--dry-run", is_flag=True, help="Let the broker validate the change without making it.")
-@bootstrap_option
+@connection_options
 def alter(
     bootstrap: str,
+    properties: Properties,
     topic: str | None,
     broker: str | None,
     settings: tuple[str, ...],
@@ -189,7 +193,7 @@ def alter(
         changes.extend(ConfigChange(operation, name, text) for name, text in assignments(texts, option).items())
     if not changes:
         raise click.UsageError("nothing to change: give --set, --delete, --append or --subtract")
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         outcomes = admin.alter_configs({resource: changes}, validate_only=dry_run)
         told = {_shown(topic, broker): outcome for outcome in outcomes.values()}
         fail_on_errors(told, "cannot alter", known=lambda: topic_names(admin))

@@ -3,13 +3,14 @@
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 import click
 
+from headrace.cli.connection import Properties, connection_options, shared_by_clients
 from headrace.cli.console import clean, connection_notices, reader_may_leave
 from headrace.cli.failures import Failure
-from headrace.cli.options import bootstrap_option, complete_groups, complete_topics, escaped_option
+from headrace.cli.options import complete_groups, complete_topics, escaped_option
 from headrace.cli.outcomes import fail_on_errors, named, topic_names
 from headrace.client import Admin, Consumer
 from headrace.client.config_options import EXISTING_TOPICS
@@ -72,9 +73,10 @@ Offsets = dict[TopicPartition, int]
     help="Text to print for a null key or value.",
 )
 @escaped_option("--delimiter", default="\\n", help="Text to print after each record; not used with --format.")
-@bootstrap_option
+@connection_options
 def command(
     bootstrap: str,
+    properties: Properties,
     topic: str,
     from_beginning: bool,
     offset: int | None,
@@ -109,12 +111,19 @@ def command(
     write = _writer(sys.stdout.buffer, line_of, b"" if format_text is not None else delimiter)
     if group_id is not None:
         _consume_in_group(
-            bootstrap, topic, group_id, write, from_beginning=from_beginning, follow=follow, count_max=count_max
+            bootstrap,
+            properties,
+            topic,
+            group_id,
+            write,
+            from_beginning=from_beginning,
+            follow=follow,
+            count_max=count_max,
         )
         return
     time_ms = _time(at_time) if at_time is not None else None
     waits = follow or not (from_beginning or offset is not None or time_ms is not None)
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **shared_by_clients(properties)) as admin:
         partitions = _partitions(admin, topic, only)
         starts, ends = _range(admin, partitions, from_beginning=from_beginning, offset=offset, time_ms=time_ms)
     wanted = {partition: start for partition, start in starts.items() if waits or start < ends[partition]}
@@ -124,7 +133,7 @@ def command(
         reader_may_leave(),
         connection_notices(),
         Consumer(
-            config={"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest", **EXISTING_TOPICS}
+            config={"bootstrap_servers": bootstrap, "auto_offset_reset": "earliest", **EXISTING_TOPICS, **properties}
         ) as consumer,
     ):
         consumer.assign(wanted)
@@ -135,6 +144,7 @@ def command(
 
 def _consume_in_group(
     bootstrap: str,
+    properties: Properties,
     topic: str,
     group_id: str,
     write: Callable[[list[ConsumerRecord]], None],
@@ -144,19 +154,21 @@ def _consume_in_group(
     count_max: int | None,
 ) -> None:
     """Print and commit records: up to the current end with --from-beginning, and until interrupted otherwise."""
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **shared_by_clients(properties)) as admin:
         _partitions(admin, topic, ())
-    reset: Literal["earliest", "latest"] = "earliest" if from_beginning else "latest"
     with (
         reader_may_leave(),
         connection_notices(),
         Consumer(
             topic,
-            bootstrap_servers=bootstrap,
-            group_id=group_id,
-            auto_offset_reset=reset,
-            enable_auto_commit=False,
-            config=EXISTING_TOPICS,
+            config={
+                "auto_offset_reset": "earliest" if from_beginning else "latest",
+                **EXISTING_TOPICS,
+                **properties,
+                "bootstrap_servers": bootstrap,
+                "group_id": group_id,
+                "enable_auto_commit": False,
+            },
         ) as consumer,
     ):
         left = count_max

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
+from headrace.cli.connection import Properties, connection_of, connection_options
 from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import EXIT_FAILED
-from headrace.cli.options import bootstrap_option, json_option
+from headrace.cli.options import json_option
 from headrace.model.configs.values import BrokerConfig
 from headrace.operations.findings import Level
 
@@ -24,10 +24,12 @@ _STYLES = {Level.OK: "green", Level.NOTE: "cyan", Level.WARNING: "yellow", Level
     multiple=True,
     help="Data directory to check; may be repeated. [default: ./headrace-data]",
 )
-@bootstrap_option
+@connection_options
 @json_option
 @click.pass_context
-def command(ctx: click.Context, bootstrap: str, folders: tuple[Path, ...], as_json: bool) -> None:
+def command(
+    ctx: click.Context, bootstrap: str, properties: Properties, folders: tuple[Path, ...], as_json: bool
+) -> None:
     """Diagnose problems of this machine and of a broker, with advice. Exits with 1 if there is a problem.
 
     With --data-dir and without --bootstrap, checks only the directory: the broker at the default address may use
@@ -41,10 +43,18 @@ def command(ctx: click.Context, bootstrap: str, folders: tuple[Path, ...], as_js
     findings = list(check_machine())
     for folder in folders or tuple(map(Path, defaults.log_dirs)):
         findings.extend(check_data_folder(folder, free_bytes_min=defaults.disk_free_bytes_min))
-    named = ctx.get_parameter_source("bootstrap") is not ParameterSource.DEFAULT
+    named = connection_of(ctx).is_chosen
     findings.extend(check_spark())
     if named or not folders:
-        findings.extend(check_broker(bootstrap, expected=named, timeout_ms=BROKER_TIMEOUT_MS, expected_folders=folders))
+        findings.extend(
+            check_broker(
+                bootstrap,
+                properties=properties,
+                expected=named,
+                timeout_ms=BROKER_TIMEOUT_MS,
+                expected_folders=folders,
+            )
+        )
     if as_json:
         print_json([finding._asdict() for finding in findings])
     else:

@@ -5,10 +5,11 @@ from datetime import datetime
 
 import click
 
+from headrace.cli.connection import Properties, connection_options
 from headrace.cli.console import partitions_text, print_json, print_table
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
-from headrace.cli.options import bootstrap_option, complete_groups, confirm, json_option, yes_option
+from headrace.cli.options import complete_groups, confirm, json_option, yes_option
 from headrace.cli.outcomes import fail_on_errors, named, topic_names
 from headrace.client import Admin
 from headrace.client.types import EARLIEST, LATEST, GroupDescription, Outcome
@@ -54,11 +55,13 @@ def command() -> None:
     type=click.Choice(TYPES),
     help="List only groups of this protocol; may be repeated.",
 )
-@bootstrap_option
+@connection_options
 @json_option
-def list_groups(bootstrap: str, states: tuple[str, ...], types: tuple[str, ...], as_json: bool) -> None:
+def list_groups(
+    bootstrap: str, properties: Properties, states: tuple[str, ...], types: tuple[str, ...], as_json: bool
+) -> None:
     """List consumer groups."""
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         found = admin.groups(states=states, types=types)
     if as_json:
         print_json([group._asdict() for group in found])
@@ -72,11 +75,11 @@ def list_groups(bootstrap: str, states: tuple[str, ...], types: tuple[str, ...],
 
 @command.command("describe")
 @click.argument("names", metavar="GROUP...", nargs=-1, required=True, shell_complete=complete_groups)
-@bootstrap_option
+@connection_options
 @json_option
-def describe(bootstrap: str, names: tuple[str, ...], as_json: bool) -> None:
+def describe(bootstrap: str, properties: Properties, names: tuple[str, ...], as_json: bool) -> None:
     """Describe groups: state, protocol, coordinator, and the lag and member of every partition."""
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         found = _described(admin, names)
         lags = [group_lag(admin, group) for group in found]
     if as_json:
@@ -96,11 +99,11 @@ def describe(bootstrap: str, names: tuple[str, ...], as_json: bool) -> None:
 
 @command.command("members")
 @click.argument("name", metavar="GROUP", shell_complete=complete_groups)
-@bootstrap_option
+@connection_options
 @json_option
-def members(bootstrap: str, name: str, as_json: bool) -> None:
+def members(bootstrap: str, properties: Properties, name: str, as_json: bool) -> None:
     """List the members of a group and the partitions assigned to them."""
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         (group,) = _described(admin, (name,))
     if as_json:
         print_json(_group_json(group)["members"])
@@ -124,11 +127,11 @@ def members(bootstrap: str, name: str, as_json: bool) -> None:
 
 @command.command("lag")
 @click.argument("names", metavar="[GROUP]...", nargs=-1, shell_complete=complete_groups)
-@bootstrap_option
+@connection_options
 @json_option
-def lag(bootstrap: str, names: tuple[str, ...], as_json: bool) -> None:
+def lag(bootstrap: str, properties: Properties, names: tuple[str, ...], as_json: bool) -> None:
     """Show the lag of groups by topic; of all groups if none is named."""
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         wanted = names or tuple(group.group for group in admin.groups())
         rows = [
             (group.group, *row) for group in _described(admin, wanted) for row in _by_topic(group_lag(admin, group))
@@ -158,10 +161,11 @@ def lag(bootstrap: str, names: tuple[str, ...], as_json: bool) -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Show the new offsets without committing them.")
 @yes_option
-@bootstrap_option
+@connection_options
 @json_option
 def reset(
     bootstrap: str,
+    properties: Properties,
     name: str,
     topics: tuple[str, ...],
     to_earliest: bool,
@@ -176,7 +180,7 @@ def reset(
     """Reset the committed offsets of a group that has no members."""
     target = _target(to_earliest, to_latest, to_time, to_offset, shift)
     selections = [_selection(text) for text in topics]
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         state = admin.describe_groups([name])[name].state
         if state not in (DEAD, EMPTY):
             raise Failure(
@@ -202,13 +206,13 @@ def reset(
 @command.command("delete")
 @click.argument("names", metavar="GROUP...", nargs=-1, required=True, shell_complete=complete_groups)
 @yes_option
-@bootstrap_option
-def delete(bootstrap: str, names: tuple[str, ...], yes: bool) -> None:
+@connection_options
+def delete(bootstrap: str, properties: Properties, names: tuple[str, ...], yes: bool) -> None:
     """Delete groups that have no members, with their committed offsets."""
     if not yes:
         quoted = ", ".join(f'"{name}"' for name in names)
         confirm(f"delete {count_text(len(names), 'group')} and all committed offsets ({quoted})?")
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         outcomes = admin.delete_groups(names)
         for name, outcome in outcomes.items():
             if outcome.error is ErrorCode.NONE:

@@ -4,10 +4,11 @@ from typing import IO
 
 import click
 
+from headrace.cli.connection import bootstrap_option
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
 from headrace.cli.manager_users import users
-from headrace.cli.options import bootstrap_option, catalog_option
+from headrace.cli.options import catalog_option
 
 LISTEN_DEFAULT = "127.0.0.1:8092"
 SECRET_LENGTH_MAX = 4_096

@@ -21,18 +21,6 @@ CLUSTER_FOLDER = "./headrace-cluster"
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-def bootstrap_option(function: Decorated) -> Decorated:
-    return click.option(
-        "--bootstrap",
-        metavar="HOST:PORT[,...]",
-        default=BOOTSTRAP_DEFAULT,
-        envvar="HEADRACE_BOOTSTRAP",
-        show_default=True,
-        show_envvar=True,
-        help=f"Bootstrap servers; the default port is {DEFAULT_PORT}.",
-    )(function)
-
-
 def catalog_option(function: Decorated) -> Decorated:
     return click.option(
         "--catalog",
@@ -43,31 +31,6 @@ def catalog_option(function: Decorated) -> Decorated:
         show_envvar=True,
         help="Database of users, sessions and history: sqlite:///FILE, or postgresql://HOST/NAME for several machines.",
     )(function)
-
-
-def client_properties_option(function: Decorated) -> Decorated:
-    return click.option(
-        "-X",
-        "properties",
-        metavar="NAME=VALUE",
-        multiple=True,
-        callback=_client_properties,
-        help="Client property with Kafka's name, such as security.protocol=SASL_SSL; may be repeated. NAME=@FILE reads "
-        "the value from a file.",
-    )(function)
-
-
-def _client_properties(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    """Return the settings of the client, by their names in Python."""
-    found: dict[str, str] = {}
-    for name, value in assignments(texts, "-X").items():
-        if value.startswith("@"):
-            try:
-                value = Path(value[1:]).read_text().rstrip("\r\n")
-            except (OSError, UnicodeDecodeError) as error:
-                raise click.UsageError(f"-X {name}: cannot read {value[1:]}: {error}") from None
-        found[name.replace(".", "_")] = value
-    return found
 
 
 def with_default_port(address: str) -> str:
@@ -176,11 +139,15 @@ def complete_features(ctx: click.Context, parameter: click.Parameter, incomplete
 
 def _begun(ctx: click.Context, incomplete: str, question: "Callable[[Admin], Iterable[str]]") -> list[str]:
     """Return the sorted names that start with `incomplete`; none if the broker does not answer in time."""
+    from headrace.cli.connection import connection_of
     from headrace.client import Admin
     from headrace.client.errors import ClientError
+    from headrace.operations.errors import OperationError
 
     try:
-        with Admin(ctx.params.get("bootstrap") or BOOTSTRAP_DEFAULT, timeout_ms=COMPLETION_TIMEOUT_MS) as admin:
+        found = connection_of(ctx)
+        settings = {"timeout_ms": COMPLETION_TIMEOUT_MS, **found.properties}
+        with Admin(found.bootstrap, **settings) as admin:
             return sorted(name for name in question(admin) if name.startswith(incomplete))
-    except ClientError:
+    except (ClientError, OperationError, click.ClickException):
         return []

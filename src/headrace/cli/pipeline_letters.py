@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli.connection import bootstrap_option
 from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import Misuse
-from headrace.cli.options import bootstrap_option, json_option
+from headrace.cli.options import json_option
 from headrace.cli.pipeline_places import chosen_bootstrap, load, pipeline_argument, told_failures
 from headrace.operations.amounts import count_text
 from headrace.operations.times import time_text

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli.connection import bootstrap_option
 from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import Failure, Misuse
-from headrace.cli.options import bootstrap_option, confirm, json_option, yes_option
+from headrace.cli.options import confirm, json_option, yes_option
 from headrace.cli.pipeline_places import chosen_bootstrap, find_target, load, pipeline_argument, told_failures
 from headrace.cli.pipeline_run import find_pipelines
 from headrace.cli.pipeline_session import spark_session

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headrace.cli.connection import bootstrap_option
 from headrace.cli.console import clean
 from headrace.cli.failures import Failure, unwritable
-from headrace.cli.options import bootstrap_option
 from headrace.cli.pipeline_log import RunLog
 from headrace.cli.pipeline_metrics import serving_metrics
 from headrace.cli.pipeline_places import (

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headrace.cli.connection import bootstrap_option
 from headrace.cli.console import clean, print_json, print_table
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
-from headrace.cli.options import bootstrap_option, json_option
+from headrace.cli.options import json_option
 from headrace.cli.pipeline_places import (
     find_target,
     load,

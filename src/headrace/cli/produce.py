@@ -9,8 +9,9 @@ from typing import BinaryIO, Literal
 
 import click
 
+from headrace.cli.connection import Properties, connection_options, shared_by_clients
 from headrace.cli.console import connection_notices, progress
-from headrace.cli.options import bootstrap_option, complete_topics, escaped_option
+from headrace.cli.options import complete_topics, escaped_option
 from headrace.cli.outcomes import topic_names
 from headrace.cli.record_input import Headers, file_records, json_records, split_input, text_records
 from headrace.cli.record_sender import RecordSender
@@ -64,9 +65,10 @@ _ACKS: dict[str, Literal["all", 1, 0]] = {"all": "all", "1": 1, "0": 0}
     show_default=True,
     help="Required acknowledgements: all in-sync replicas, the leader only (1), or none (0).",
 )
-@bootstrap_option
+@connection_options
 def command(
     bootstrap: str,
+    properties: Properties,
     topic: str,
     file: BinaryIO,
     value_files: tuple[Path, ...],
@@ -92,7 +94,7 @@ def command(
     if key is not None and key_separator is not None:
         raise click.UsageError("give one of --key and --key-separator")
     own_headers = _headers(headers)
-    created = _created_by_sending(bootstrap, topic)
+    created = _created_by_sending(bootstrap, properties, topic)
     interactive = file.isatty() and not value_files
     if interactive:
         click.echo("enter one record per line; Ctrl-D ends the input", err=True)
@@ -100,11 +102,14 @@ def command(
     with (
         connection_notices(),
         Producer(
-            bootstrap_servers=bootstrap,
-            acks=_ACKS[acks],
-            compression=compression,
-            linger_ms=0 if interactive else LINGER_MS,
-            batch_size=BATCH_BYTES,
+            config={
+                "bootstrap_servers": bootstrap,
+                "acks": _ACKS[acks],
+                "compression": compression,
+                "linger_ms": 0 if interactive else LINGER_MS,
+                "batch_size": BATCH_BYTES,
+                **properties,
+            }
         ) as producer,
         nullcontext(_ignored) if interactive else bar as advance,  # no progress bar over typed input
     ):
@@ -143,9 +148,9 @@ def _headers(texts: Iterable[str]) -> Headers:
     return tuple(pairs)
 
 
-def _created_by_sending(bootstrap: str, topic: str) -> str:
+def _created_by_sending(bootstrap: str, properties: Properties, topic: str) -> str:
     """Return the notice for a topic that the broker will create automatically: its name may be misspelt."""
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **shared_by_clients(properties)) as admin:
         (found,) = admin.topics([topic])
         if found.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return ""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headrace.cli.connection import Properties, connection_options
 from headrace.cli.console import COLUMN_GAP, clean, print_json
-from headrace.cli.options import bootstrap_option, json_option
+from headrace.cli.options import json_option
 from headrace.client import Admin
 from headrace.client.types import ConfigResource, ResourceType
 from headrace.model.configs.listeners import parse_address
@@ -44,16 +45,24 @@ ERRORS_SHOWN_MAX = 4
     metavar="HOST:PORT",
     help=f"Address of the metrics page. [default: from the broker's config {METRICS_CONFIG}]",
 )
-@bootstrap_option
+@connection_options
 @json_option
-def command(bootstrap: str, metrics: str | None, interval: float, once: bool, internal: bool, as_json: bool) -> None:
+def command(
+    bootstrap: str,
+    properties: Properties,
+    metrics: str | None,
+    interval: float,
+    once: bool,
+    internal: bool,
+    as_json: bool,
+) -> None:
     """Show live rates of topics, lag of groups and the load of a broker.
 
     Press Ctrl-C to exit. Rates are per second between two samples. The rate out of a topic is computed from the
     offsets that groups commit. The lines about the broker itself are read from its metrics page, which needs
     headrace.metrics.listen.
     """
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         page = parse_address(metrics) if metrics else _metrics_address(admin)
         before = take_sample(admin, page, with_internal=internal)
         with _Shown(bootstrap, as_json=as_json, live=not once) as show:

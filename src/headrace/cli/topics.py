@@ -4,10 +4,11 @@ import click
 
 from headrace.cli.apply import apply
 from headrace.cli.config_notices import tell_without_effect
+from headrace.cli.connection import Properties, connection_options
 from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import Failure
 from headrace.cli.group import CommandGroup
-from headrace.cli.options import assignments, bootstrap_option, complete_topics, confirm, json_option, yes_option
+from headrace.cli.options import assignments, complete_topics, confirm, json_option, yes_option
 from headrace.cli.outcomes import fail_on_errors, named, topic_names
 from headrace.cli.topic_table import print_details
 from headrace.client import Admin
@@ -38,11 +39,11 @@ command.add_command(apply)
 
 @command.command("list")
 @click.option("--all", "with_internal", is_flag=True, help="Also list internal topics.")
-@bootstrap_option
+@connection_options
 @json_option
-def list_topics(bootstrap: str, with_internal: bool, as_json: bool) -> None:
+def list_topics(bootstrap: str, properties: Properties, with_internal: bool, as_json: bool) -> None:
     """List topics."""
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         topics = [topic for topic in admin.topics() if with_internal or not topic.internal]
     if as_json:
         print_json([_topic_json(topic) for topic in topics])
@@ -80,9 +81,10 @@ def _topic_json(topic: TopicDescription) -> dict[str, object]:
 )
 @click.option("--config", "configs", metavar="NAME=VALUE", multiple=True, help="Set a topic config; may be repeated.")
 @click.option("--if-not-exists", is_flag=True, help="Do not fail if the topic already exists.")
-@bootstrap_option
+@connection_options
 def create(
     bootstrap: str,
+    properties: Properties,
     names: tuple[str, ...],
     partitions: int | None,
     replication_factor: int | None,
@@ -95,7 +97,7 @@ def create(
         NewTopic(name, partitions or BROKER_DEFAULT, replication_factor or BROKER_DEFAULT, dict(settings))
         for name in names
     ]
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         outcomes = admin.create_topics(wanted)
     accepted = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS) if if_not_exists else (ErrorCode.NONE,)
     for name, outcome in outcomes.items():
@@ -112,11 +114,11 @@ def create(
 @command.command("describe")
 @click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_topics)
 @click.option("--all-configs", is_flag=True, help="Also show configs that have their default value.")
-@bootstrap_option
+@connection_options
 @json_option
-def describe(bootstrap: str, names: tuple[str, ...], all_configs: bool, as_json: bool) -> None:
+def describe(bootstrap: str, properties: Properties, names: tuple[str, ...], all_configs: bool, as_json: bool) -> None:
     """Describe topics: partitions, leaders, offsets, sizes and configs; all topics if none is named."""
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         found = admin.topics(names or None)
         _fail_on_missing(admin, found, "cannot describe")
         details = topic_details(admin, found)
@@ -154,9 +156,14 @@ def _fail_on_missing(admin: Admin, topics: tuple[TopicDescription, ...], doing: 
 @click.option(
     "--delete-config", "deleted", metavar="NAME", multiple=True, help="Reset a config to its default; may be repeated."
 )
-@bootstrap_option
+@connection_options
 def alter(
-    bootstrap: str, name: str, partitions: int | None, configs: tuple[str, ...], deleted: tuple[str, ...]
+    bootstrap: str,
+    properties: Properties,
+    name: str,
+    partitions: int | None,
+    configs: tuple[str, ...],
+    deleted: tuple[str, ...],
 ) -> None:
     """Change the partition count or the configs of a topic."""
     settings = assignments(configs, "--config")
@@ -164,7 +171,7 @@ def alter(
     changes.extend(ConfigChange(ConfigOperation.DELETE, key) for key in deleted)
     if partitions is None and not changes:
         raise click.UsageError("nothing to change: give --partitions, --config or --delete-config")
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         if partitions is not None:
             _grow(admin, name, partitions)
         if changes:
@@ -194,10 +201,10 @@ def _grow(admin: Admin, name: str, partitions: int) -> None:
 @command.command("delete")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_topics)
 @yes_option
-@bootstrap_option
-def delete(bootstrap: str, names: tuple[str, ...], yes: bool) -> None:
+@connection_options
+def delete(bootstrap: str, properties: Properties, names: tuple[str, ...], yes: bool) -> None:
     """Delete topics with all their records. If one of them does not exist, none is deleted."""
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         found = admin.topics(names)
         _fail_on_missing(admin, found, "nothing deleted, cannot delete" if len(names) > 1 else "cannot delete")
         for topic in found:

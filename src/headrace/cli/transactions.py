@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import click
 
 from headrace.cli.batches import batches, pooled_writers, writer_json, writer_text
+from headrace.cli.connection import Properties, connection_options
 from headrace.cli.console import clean, partitions_text, print_json, print_table
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import (
-    bootstrap_option,
     complete_topics,
     complete_transactional_ids,
     confirm,
@@ -79,10 +79,11 @@ command.add_command(batches)
     help="List hanging transactions instead, which no coordinator will complete.",
 )
 @_hanging_topic_option
-@bootstrap_option
+@connection_options
 @json_option
 def list_transactions(
     bootstrap: str,
+    properties: Properties,
     states: tuple[str, ...],
     only_open: bool,
     producer_ids: tuple[int, ...],
@@ -101,7 +102,7 @@ def list_transactions(
         states = tuple(state for state in OPEN if not states or state in states)
         if not states:
             raise click.UsageError(f"open transactions have one of the states {', '.join(OPEN)}")
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         if hanging:
             _print_hanging(_find_hanging(admin, topics), as_json)
             return
@@ -148,13 +149,13 @@ def _duration_ms(text: str) -> int:
 
 @command.command("describe")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=complete_transactional_ids)
-@bootstrap_option
+@connection_options
 @json_option
-def describe(bootstrap: str, ids: tuple[str, ...], as_json: bool) -> None:
+def describe(bootstrap: str, properties: Properties, ids: tuple[str, ...], as_json: bool) -> None:
     """Describe transactional ids: state, producer, age, and the partitions of the open transaction."""
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         found = _described(admin, ids)
-    writers = pooled_writers(bootstrap, ids)
+    writers = pooled_writers(bootstrap, properties, ids)
     if as_json:
         print_json([_description_json(each) | writer_json(writers.get(each.transactional_id)) for each in found])
         return
@@ -185,14 +186,16 @@ def describe(bootstrap: str, ids: tuple[str, ...], as_json: bool) -> None:
 @click.option("--hanging", is_flag=True, help="Abort hanging transactions, which no coordinator will complete.")
 @_hanging_topic_option
 @yes_option
-@bootstrap_option
-def abort(bootstrap: str, ids: tuple[str, ...], hanging: bool, topics: tuple[str, ...], yes: bool) -> None:
+@connection_options
+def abort(
+    bootstrap: str, properties: Properties, ids: tuple[str, ...], hanging: bool, topics: tuple[str, ...], yes: bool
+) -> None:
     """Abort open transactions. Their producers are fenced and must be restarted."""
     if bool(ids) == hanging:
         raise click.UsageError("give transactional ids or --hanging")
     if topics and not hanging:
         raise click.UsageError("--topic requires --hanging")
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **properties) as admin:
         if hanging:
             _abort_hanging(admin, topics, yes)
         else:

@@ -1,14 +1,14 @@
 """`headrace users`: the users that authenticate by SCRAM."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
+from headrace.cli.connection import Properties, connection_options
 from headrace.cli.console import print_json, print_table
 from headrace.cli.failures import Failure
 from headrace.cli.group import CommandGroup
-from headrace.cli.options import bootstrap_option, client_properties_option, json_option
+from headrace.cli.options import json_option
 from headrace.cli.outcomes import fail_on_errors, named
 from headrace.client import Admin, NewScramUser, ScramMechanism
 from headrace.client.types import Outcome
@@ -38,10 +38,9 @@ def command() -> None:
     multiple=True,
     help="SCRAM mechanism; may be repeated. [default: both]",
 )
-@bootstrap_option
-@client_properties_option
+@connection_options
 def add(
-    bootstrap: str, properties: dict[str, Any], name: str, password_file: Path | None, mechanisms: tuple[str, ...]
+    bootstrap: str, properties: Properties, name: str, password_file: Path | None, mechanisms: tuple[str, ...]
 ) -> None:
     """Add a user, or change its password.
 
@@ -71,10 +70,9 @@ def _password(file: Path | None) -> str:
 
 
 @command.command("list")
-@bootstrap_option
-@client_properties_option
+@connection_options
 @json_option
-def list_users(bootstrap: str, properties: dict[str, Any], as_json: bool) -> None:
+def list_users(bootstrap: str, properties: Properties, as_json: bool) -> None:
     """List users with their mechanisms."""
     with Admin(bootstrap, **properties) as admin:
         found = admin.scram_users()
@@ -103,9 +101,8 @@ def list_users(bootstrap: str, properties: dict[str, Any], as_json: bool) -> Non
     multiple=True,
     help="SCRAM mechanism; may be repeated. [default: all of the user]",
 )
-@bootstrap_option
-@client_properties_option
-def remove(bootstrap: str, properties: dict[str, Any], name: str, mechanisms: tuple[str, ...]) -> None:
+@connection_options
+def remove(bootstrap: str, properties: Properties, name: str, mechanisms: tuple[str, ...]) -> None:
     """Remove a user.
 
     Its open connections last until they have to authenticate again (connections.max.reauth.ms).

@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from headrace.broker.access import OPEN_LISTENER, OPEN_LISTENER_ADVICE, open_listeners
 from headrace.client import Admin
@@ -31,18 +32,24 @@ from headrace.operations.topic_details import topic_configs
 
 CONNECT_TIMEOUT_SECONDS = 3.0
 NAMES_SHOWN_MAX = 5
+NO_PROPERTIES: Mapping[str, Any] = {}
 FREE_BYTES_MIN = "headrace.disk.free.min.bytes"
 
 
 def check_broker(
-    bootstrap: str, *, expected: bool, timeout_ms: int, expected_folders: Sequence[Path] = ()
+    bootstrap: str,
+    *,
+    properties: Mapping[str, Any] = NO_PROPERTIES,
+    expected: bool,
+    timeout_ms: int,
+    expected_folders: Sequence[Path] = (),
 ) -> Iterator[Finding]:
     """Check the cluster behind `bootstrap`.
 
     With `expected` the user named this address, so an unreachable broker is a problem rather than a note.
-    `expected_folders` are the data folders that the user named as well.
+    `expected_folders` are the data folders that the user named as well, `properties` the settings of the client.
     """
-    with Admin(bootstrap, timeout_ms=timeout_ms) as admin:
+    with Admin(config={**properties, "bootstrap_servers": bootstrap, "timeout_ms": timeout_ms}) as admin:
         try:
             cluster = admin.cluster()
         except ClientError as error:

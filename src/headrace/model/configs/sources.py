@@ -11,7 +11,16 @@ from headrace.model.configs.broker import BROKER_CONFIGS
 from headrace.model.configs.definition import ConfigError
 
 ENVIRONMENT_PREFIX = "HEADRACE_"
-ENVIRONMENT_RESERVED = frozenset({"HEADRACE_BOOTSTRAP", "HEADRACE_CONFIG", "HEADRACE_NATIVE"})
+ENVIRONMENT_RESERVED = frozenset(
+    {
+        "HEADRACE_BOOTSTRAP",
+        "HEADRACE_CATALOG",
+        "HEADRACE_CONFIG",
+        "HEADRACE_NATIVE",
+        "HEADRACE_PROFILE",
+        "HEADRACE_PROFILE_FILE",
+    }
+)
 """Variables with this prefix that are not broker configs."""
 SOURCE_TEXT_LENGTH_MAX = 1 << 20
 """Characters of a config file."""
