@@ -24,7 +24,7 @@ Properties = dict[str, Any]
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-class Connection(NamedTuple):
+class ClusterConnection(NamedTuple):
     bootstrap: str
     properties: Properties
     is_chosen: bool
@@ -82,7 +82,7 @@ def properties_option(function: Decorated) -> Decorated:
     )(function)
 
 
-def connection_of(context: click.Context) -> Connection:
+def connection_of(context: click.Context) -> ClusterConnection:
     """Return the connection that the options of a command, the environment and the profiles determine.
 
     The first of command line, environment and profile in use that names a cluster decides on it. So the password of
@@ -96,9 +96,11 @@ def connection_of(context: click.Context) -> Connection:
         if named:
             profile = _properties_of(context.params["profile"]) if "profile" in named else {}
             address = given if "bootstrap" in named else profile[BOOTSTRAP]
-            return Connection(address, client_settings({**profile, **overrides}), is_chosen=True)
+            return ClusterConnection(address, client_settings({**profile, **overrides}), is_chosen=True)
     profile = _properties_in_use()
-    return Connection(profile.get(BOOTSTRAP, given), client_settings({**profile, **overrides}), is_chosen=bool(profile))
+    return ClusterConnection(
+        profile.get(BOOTSTRAP, given), client_settings({**profile, **overrides}), is_chosen=bool(profile)
+    )
 
 
 def shared_by_clients(properties: Properties) -> Properties:

@@ -18,7 +18,7 @@ _FILES = ".location"
 
 @click.group("profile", cls=CommandGroup)
 def command() -> None:
-    """Add, list, choose and remove profiles: named clusters with addresses and security settings."""
+    """Add, list, choose and remove profiles of clusters: addresses and security settings."""
 
 
 @command.command("add")
