@@ -152,7 +152,7 @@ def metrics_text(broker):
 def test_permissions_are_those_of_transactional_ids(broker, driver, monkeypatch):
     asked = []
 
-    def refuse(principal, operation, resource_type, name):
+    def refuse(principal, host, operation, resource_type, name):
         asked.append((operation, resource_type, name))
         return False
 
