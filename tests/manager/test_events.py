@@ -9,9 +9,11 @@ from itertools import takewhile
 import httpx
 import pytest
 
+from headrace.client import Admin
 from headrace.client.types import ChangedPartition, ChangedTopic, MetadataChanges, RegisteredBroker, TopicChangeKind
 from headrace.manager.change_events import ChangeEvents, ChangeStream
 from headrace.manager.limits import CHANGE_EVENTS_KEPT_MAX
+from headrace.model.ids import TopicPartition
 from headrace.testing import EmbeddedBroker
 from tests.manager.manager_process import ManagerProcess
 from tests.manager.test_streams import Event, events
@@ -165,3 +167,24 @@ def test_a_group_is_reported_when_its_state_changes() -> None:
         made._compare(states)
     found = [json.loads(part.partition(b"data: ")[2]) for part in taken(stream)]
     assert [(each["group"], each["state"]) for each in found] == [("a", "Stable"), ("b", "Empty"), ("a", "Dead")]
+
+
+@pytest.mark.process
+def test_the_groups_are_known_before_a_stream_begins(broker: EmbeddedBroker) -> None:
+    """Otherwise a group that is created right after the event `begin` could be in the first list."""
+
+    async def begun() -> dict[str, str] | None:
+        made = ChangeEvents(broker.bootstrap_servers)
+        stream = made.stream(kinds=("group",), topics=(), after_version=None)
+        try:
+            await anext(stream)
+            return made._groups
+        finally:
+            await stream.aclose()
+            await made.close()
+
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.commit_group_offsets("before-the-stream", {TopicPartition(broker.create_topic("grouped"), 0): 0})
+    found = asyncio.run(begun())
+    assert found is not None
+    assert found["before-the-stream"] == "Empty"

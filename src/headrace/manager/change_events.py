@@ -96,7 +96,11 @@ class ChangeEvents:
         self._bootstrap = bootstrap
         self._streams: set[ChangeStream] = set()
         self._starting = asyncio.Lock()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._listing = asyncio.Lock()
+        """One list of groups at a time, so that they are compared in their order."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_following = False
+        self._group_admin: Admin | None = None
         self._version = -1
         self._kept: deque[tuple[int, ChangeEvent]] = deque()
         self._kept_after = -1
@@ -113,6 +117,8 @@ class ChangeEvents:
         stream = ChangeStream(frozenset(kinds) or frozenset(KINDS), frozenset(topics))
         async with self._starting:
             await self._start()
+            if "group" in stream.kinds and not self._follows_groups:
+                await self._look_at_groups()  # What comes after this list is a change.
         self._catch_up(stream, after_version)
         self._streams.add(stream)
         try:
@@ -134,25 +140,32 @@ class ChangeEvents:
 
     async def _start(self) -> None:
         """Follow the cluster, unless that is done already."""
-        if any(not task.done() for task in self._tasks):
+        self._idle_since_s = time.monotonic()
+        if self._is_following:
             return
-        admin = Admin(self._bootstrap, client_id="headrace-manager", timeout_ms=ADMIN_TIMEOUT_MS)
+        admin, group_admin = self._created(), self._created()
         try:
             now = await admin.metadata_changes()
         except BaseException:
             await admin.close()
+            await group_admin.close()
             raise
         self._version = self._kept_after = now.version
         self._kept.clear()
-        self._groups = None
-        self._idle_since_s = time.monotonic()
-        self._tasks = [asyncio.create_task(self._follow(admin))]
+        self._groups, self._group_admin = None, group_admin
+        self._is_following = True
+        task = asyncio.create_task(self._follow(admin, group_admin))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _created(self) -> Admin:
+        return Admin(self._bootstrap, client_id="headrace-manager", timeout_ms=ADMIN_TIMEOUT_MS)
 
     @property
     def _is_wanted(self) -> bool:
         return bool(self._streams) or time.monotonic() - self._idle_since_s < FEED_IDLE_SECONDS_MAX
 
-    async def _follow(self, admin: Admin) -> None:
+    async def _follow(self, admin: Admin, group_admin: Admin) -> None:
         groups = asyncio.create_task(self._follow_groups())
         error: Exception | None = None
         try:
@@ -167,11 +180,13 @@ class ChangeEvents:
         except ClientError as failure:
             error = failure
         finally:
+            self._is_following = False  # A stream that begins now starts a follower of its own.
             groups.cancel()
             for stream in self._streams:
                 stream.end(error)
             await asyncio.gather(groups, return_exceptions=True)
             await admin.close()
+            await group_admin.close()
 
     def _take(self, changes: MetadataChanges) -> None:
         self._version = changes.version
@@ -192,15 +207,21 @@ class ChangeEvents:
         for stream in self._streams:
             stream.offer(event)
 
+    @property
+    def _follows_groups(self) -> bool:
+        return any("group" in stream.kinds for stream in self._streams)
+
     async def _follow_groups(self) -> None:
-        async with Admin(self._bootstrap, client_id="headrace-manager", timeout_ms=ADMIN_TIMEOUT_MS) as admin:
-            while True:
-                if any("group" in stream.kinds for stream in self._streams):
-                    with suppress(ClientError):
-                        self._compare({each.group: each.state for each in await admin.groups()})
-                else:
-                    self._groups = None
-                await asyncio.sleep(GROUP_LIST_SECONDS)
+        while True:
+            await asyncio.sleep(GROUP_LIST_SECONDS)
+            if self._follows_groups:
+                with suppress(ClientError):
+                    await self._look_at_groups()
+
+    async def _look_at_groups(self) -> None:
+        assert self._group_admin is not None
+        async with self._listing:
+            self._compare({each.group: each.state for each in await self._group_admin.groups()})
 
     def _compare(self, states: dict[str, str]) -> None:
         """Offer an event for every group whose state is another one than in the previous list."""
