@@ -1,4 +1,4 @@
-"""Records the failed tests of a run in a JSON file, as a pytest plugin (`--failure-record FILE`)."""
+"""Names failed tests at once and records them in a JSON file, as a pytest plugin (`--failure-record FILE`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption(OPTION)
     if path and not hasattr(config, "workerinput"):  # xdist's workers send their reports to the controller
-        config.pluginmanager.register(FailureRecord(Path(path)), "failure-record-writer")
+        config.pluginmanager.register(FailureRecord(Path(path), config), "failure-record-writer")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -54,10 +54,11 @@ def is_assertion(failure: BaseException) -> bool:
 
 
 class FailureRecord:
-    """Collects the failures on the controller and writes them when the run ends."""
+    """Collects the failures on the controller, prints their names as they happen and writes them when the run ends."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, config: pytest.Config) -> None:
         self._path = path
+        self._config = config
         self._failures: list[dict[str, object]] = []
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -71,6 +72,13 @@ class FailureRecord:
             unknown = {"test": report.nodeid, "markers": [], "assertion": True}  # a crashed worker knows no facts
             assert isinstance(facts, dict)
             self._failures.append({**unknown, **facts, "text": report.longreprtext})
+            self._print(str(self._failures[-1]["test"]))
+
+    def _print(self, test: str) -> None:
+        """Print the name at once: a run that is cut short prints no summary."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        assert isinstance(reporter, pytest.TerminalReporter)
+        reporter.write_line(f"\nfailed: {test}", red=True)
 
     def pytest_sessionfinish(self) -> None:
         self._path.write_text(json.dumps(self._failures, indent=1))

@@ -119,6 +119,8 @@ def test_a_test_that_fails_again_fails_the_run(tmp_path: Path) -> None:
     status, printed, runs = run_tests(tmp_path, marker="process", failing=2, ci="true")
     assert (status, runs) == (TESTS_FAILED, 2), printed
     assert "failed again" in printed
+    before_the_summary = printed.split("= FAILURES =")[0]
+    assert re.search(r"^failed: .*test_module.py::test_fails_at_first$", before_the_summary, re.MULTILINE)
 
 
 @pytest.mark.parametrize(("marker", "ci"), [("record_integrity", "true"), ("process", "")])
