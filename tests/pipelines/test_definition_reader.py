@@ -95,7 +95,9 @@ def test_a_small_file_has_sane_defaults(tmp_path: Path) -> None:
     assert pipeline.trigger.interval_ms == 1_000
     assert pipeline.checkpoint == tmp_path / "checkpoint"
     assert pipeline.bad_records.action is BadRecordAction.FAIL
-    assert pipeline.lines == {"name": 1, "source": 2, "source.topic": 2, "sink": 3, "sink.topic": 3}
+    lines = {path: place.line for path, place in pipeline.places.items()}
+    assert lines == {"name": 1, "source": 2, "source.topic": 2, "sink": 3, "sink.topic": 3}
+    assert {place.file for place in pipeline.places.values()} == {tmp_path / "pipeline.yml"}
 
 
 def test_every_key_arrives(tmp_path: Path) -> None:
@@ -129,8 +131,8 @@ def test_every_key_arrives(tmp_path: Path) -> None:
     assert pipeline.trigger.interval_ms is None
     assert (pipeline.restart.attempts, pipeline.restart.backoff_ms) == (0, 60_000)
     assert pipeline.spark.settings == {"spark.sql.shuffle.partitions": "2"}
-    assert pipeline.line_of("transform.sql") == 20
-    assert pipeline.line_of("sinks[1].topics") == 28
+    assert pipeline.place_of("transform.sql").line == 20
+    assert pipeline.place_of("sinks[1].topics").line == 28
     assert [topic for _, topic in written_topics(pipeline)] == ["dead", "nameless", "out", "out-1", "out-2"]
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from headrace.model.ids import TopicPartition
 from headrace.spark.pipelines.definition_reader import find_file
-from headrace.spark.pipelines.problems import DefinitionError
+from headrace.spark.pipelines.problems import DefinitionError, Place
 from headrace.spark.pipelines.project_failures import failure_reason
 from headrace.spark.pipelines.project_progress import positions, run_report
-from headrace.spark.pipelines.projects import Place, Project, read_project
+from headrace.spark.pipelines.projects import Project, read_project
 from headrace.spark.pipelines.sql_text import check_script, created_things
 
 SPEC = "name: shop\nstorage: file:///tmp/storage\nlibraries:\n  - glob: {include: tables/**}\n"

@@ -7,10 +7,9 @@ import click
 
 from headrace.cli.console import print_json
 from headrace.cli.failures import EXIT_FAILED, Failure
-from headrace.cli.group import CommandGroup
 from headrace.cli.options import json_option
 from headrace.cli.pipeline_letters import replay_dlq
-from headrace.cli.pipeline_places import pipeline_argument
+from headrace.cli.pipeline_places import PipelineGroup, pipeline_argument, read_chosen, refuse_choices
 from headrace.cli.pipeline_rewind import backfill, rewind
 from headrace.cli.pipeline_run import run, stop
 from headrace.cli.pipeline_status import checkpoint, lag, status
@@ -18,7 +17,7 @@ from headrace.cli.pipeline_test import test
 from headrace.operations.amounts import count_text
 
 
-@click.group("pipeline", cls=CommandGroup)
+@click.group("pipeline", cls=PipelineGroup)
 def command() -> None:
     """Create, validate, test, run and monitor Spark pipelines defined in files."""
 
@@ -71,14 +70,14 @@ def validate(ctx: click.Context, place: Path, as_json: bool) -> None:
 
 def _summary(file: Path) -> str:
     """Return a summary of a valid definition; raise DefinitionError for an invalid one."""
-    from headrace.spark.pipelines.definition_reader import read_pipeline
     from headrace.spark.pipelines.projects import is_project, read_project
 
     if is_project(file):
+        refuse_choices(file)
         project = read_project(file)
         what = f"{count_text(len(project.files), 'file')}, {count_text(len(project.places), 'definition')}"
         return f'project "{project.name}" of Spark Declarative Pipelines is valid ({what})'
-    pipeline = read_pipeline(file)
+    pipeline = read_chosen(file)
     what = f"{count_text(len(pipeline.sources), 'source')}, {count_text(len(pipeline.sinks), 'sink')}"
     return f'pipeline "{pipeline.name}" is valid ({what})'
 

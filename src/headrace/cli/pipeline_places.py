@@ -1,25 +1,100 @@
 """Lookup of the pipeline that a command names, and of the broker that the pipeline uses."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from headrace.cli.failures import Failure, Misuse
+from headrace.cli.failures import EXIT_USAGE, Failure, Misuse
+from headrace.cli.group import CommandGroup
 from headrace.model.nearest_names import meant
 
 if TYPE_CHECKING:
     from headrace.spark.pipelines.definition import Pipeline
+    from headrace.spark.pipelines.layers import Choices
     from headrace.spark.pipelines.projects import Project
 
 SUFFIXES = (".yml", ".yaml")
 """Suffixes of pipeline files; any other argument that does not exist as a path is taken as a name."""
-pipeline_argument = click.argument("place", metavar="[DIR|FILE]", type=click.Path(path_type=Path), default=".")
-named_argument = click.argument("place", metavar="[DIR|FILE|NAME]", type=click.Path(path_type=Path), default=".")
+_ENVIRONMENT, _VARIABLES, _SECRETS = (f"{__name__}.{name}" for name in ("environment", "variables", "secrets"))
+"""Keys of the command's context."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class PipelineGroup(CommandGroup):
+    """Commands on pipelines: their errors show no secret of the file."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            secrets = ctx.meta.get(_SECRETS)
+            hidden = error.message if secrets is None else secrets.hide(error.message)
+            if hidden == error.message:
+                raise
+            raise (Misuse(hidden) if error.exit_code == EXIT_USAGE else Failure(hidden)) from None
+
+
+def _keep_environment(ctx: click.Context, _parameter: click.Parameter, name: str | None) -> None:
+    ctx.meta[_ENVIRONMENT] = name
+
+
+def _keep_variables(ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> None:
+    pairs = [text.partition("=") for text in given]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise click.BadParameter(f'"{name}" has no value: write --var {name}=VALUE')
+    ctx.meta[_VARIABLES] = {name: value for name, _, value in pairs}
+
+
+def _with_choices(metavar: str) -> Callable[[Command], Command]:
+    """Add the argument for a pipeline, and the options with which its file is read."""
+
+    def add(command: Command) -> Command:
+        command = click.option(
+            "--var",
+            metavar="NAME=VALUE",
+            multiple=True,
+            expose_value=False,
+            callback=_keep_variables,
+            help="Set a variable of the file; may be repeated.",
+        )(command)
+        command = click.option(
+            "--env",
+            metavar="NAME",
+            expose_value=False,
+            callback=_keep_environment,
+            help="Read the file with the overlay of an environment, such as pipeline.NAME.yml.",
+        )(command)
+        return click.argument("place", metavar=metavar, type=click.Path(path_type=Path), default=".")(command)
+
+    return add
+
+
+pipeline_argument = _with_choices("[DIR|FILE]")
+named_argument = _with_choices("[DIR|FILE|NAME]")
+
+
+def choices() -> "Choices":
+    """Return the environment and variables that the command line gives."""
+    from headrace.spark.pipelines.layers import Choices
+
+    meta = click.get_current_context().meta
+    return Choices(meta.get(_ENVIRONMENT), meta.get(_VARIABLES) or {})
+
+
+def read_chosen(file: Path) -> "Pipeline":
+    """Read a definition with these choices; from here on, errors of the command show none of its secrets."""
+    from headrace.spark.pipelines.definition_reader import read_pipeline
+
+    pipeline = read_pipeline(file, choices())
+    click.get_current_context().meta[_SECRETS] = pipeline.secrets
+    return pipeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +109,13 @@ class Target:
     state: Path
     """The folder in which runs keep their shared state."""
     is_project: bool = False
+    arguments: tuple[str, ...] = ()
+    """The options with which another command reads the file in the same way."""
 
 
 def load(place: Path) -> "Pipeline":
     """Return the definition; an invalid one fails the command."""
-    from headrace.spark.pipelines.definition_reader import find_file, read_pipeline
+    from headrace.spark.pipelines.definition_reader import find_file
     from headrace.spark.pipelines.problems import DefinitionError
     from headrace.spark.pipelines.projects import is_project
 
@@ -49,7 +126,7 @@ def load(place: Path) -> "Pipeline":
             "`headrace pipeline run --full-refresh` reads everything again"
         )
     try:
-        return read_pipeline(file)
+        return read_chosen(file)
     except DefinitionError as error:
         raise Misuse(f"this pipeline is invalid:\n{error}") from None
 
@@ -75,6 +152,7 @@ def find_target(ctx: click.Context, place: Path, *, by_name: bool = False) -> Ta
     if by_name and not file.exists() and len(place.parts) == 1 and place.suffix not in SUFFIXES:
         return Target(name=str(place), bootstrap=given, settings=client_settings(given), file=place, state=place)
     if is_project(file):
+        refuse_choices(file)
         project = load_project(file)
         return Target(
             name=project.name,
@@ -92,7 +170,14 @@ def find_target(ctx: click.Context, place: Path, *, by_name: bool = False) -> Ta
         settings=client_settings(address, pipeline),
         file=file,
         state=pipeline.checkpoint,
+        arguments=tuple(choices().arguments),
     )
+
+
+def refuse_choices(file: Path) -> None:
+    """Refuse choices for a project of Spark: its files have neither overlays nor variables."""
+    if choices().arguments:
+        raise Misuse(f"{file} is a project of Spark Declarative Pipelines: --env and --var are for a pipeline.yml")
 
 
 def chosen_bootstrap(ctx: click.Context, pipeline: "Pipeline") -> str:

@@ -123,18 +123,18 @@ def _supervise(
     from headrace.spark.pipelines.claims import new_run
     from headrace.spark.pipelines.supervision import Supervisor
 
-    log = RunLog(pipeline.checkpoint)
+    log, hide = RunLog(pipeline.checkpoint), pipeline.secrets.hide
 
     def told(line: str) -> None:
-        click.echo(line, err=True)
-        log.add(line)
+        click.echo(hide(line), err=True)
+        log.add(hide(line))
 
     supervisor = Supervisor(
         command=_command(target, mode),
         record=new_run(pipeline.name),
         settings=target.settings,
         policy=pipeline.restart,
-        on_output=click.echo,
+        on_output=lambda line: click.echo(hide(line)),
         on_error=told,
         on_state=lambda text: told(clean(text)),
     )
@@ -178,7 +178,7 @@ def _run_here(pipeline: "Pipeline", bootstrap: str, child: "Supervised", *, is_o
         with told_failures():
             outcome = runner.run()
     except SparkDied as error:
-        child.die(f"{error}; its output is in {pipeline.checkpoint / LOG_FILE}")
+        child.die(pipeline.secrets.hide(f"{error}; its output is in {pipeline.checkpoint / LOG_FILE}"))
         return
     except SystemExit:  # once Spark has started, SIGTERM is a request to stop
         click.echo(f'headrace: pipeline "{pipeline.name}" was {STOPPED_EARLY}', err=True)
@@ -214,7 +214,7 @@ def batch_line(report: Mapping[str, Any]) -> str:
 
 def _command(target: Target, mode: list[str]) -> list[str]:
     """Run the same command as a background process."""
-    run = ["pipeline", "run", str(target.file), "--bootstrap", target.bootstrap, *mode]
+    run = ["pipeline", "run", str(target.file), *target.arguments, "--bootstrap", target.bootstrap, *mode]
     return [sys.executable, "-m", "headrace", *run]
 
 

@@ -167,9 +167,10 @@ def run_claimed(
     *,
     is_supervised: bool = False,
     on_outage: Callable[[str], None] = lambda _text: None,
+    hide: Callable[[str], str] = str,
 ) -> RunOutcome:
     """Do the work of a run while it holds its pipeline, and publish how it ended; a supervisor reports the death of
-    Spark.
+    Spark. `hide` removes secrets from what is published.
     """
     make_topic(admin)
     with opened(settings) as bulletin:
@@ -182,7 +183,7 @@ def run_claimed(
                 claim.leave()
                 raise
             is_early = isinstance(error, (KeyboardInterrupt, SystemExit)) and claim.record.state is RunState.STARTING
-            claim.give_up(RunState.FAILED, STOPPED_EARLY if is_early else str(error).partition("\n")[0])
+            claim.give_up(RunState.FAILED, STOPPED_EARLY if is_early else hide(str(error)).partition("\n")[0])
             raise
-        claim.give_up(outcome.state, outcome.message)
+        claim.give_up(outcome.state, hide(outcome.message))
         return outcome

@@ -6,6 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from headrace.spark.pipelines.problems import Place, Problem
+from headrace.spark.pipelines.secret_texts import Secrets
 from headrace.spark.schema_text import SchemaField
 
 RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
@@ -103,7 +105,7 @@ class Source:
     rows_per_batch: int | None = None
     watermark: Watermark | None = None
     read_as: ReadAs = ReadAs.STREAM
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class PythonFunction(NamedTuple):
@@ -151,7 +153,7 @@ class TopicSink:
     """Partitions of the topics that are created for this sink; None: the broker's default."""
     configs: Mapping[str, str] = field(default_factory=dict)
     """Configs of those topics."""
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def named_topics(self) -> tuple[str, ...]:
@@ -163,7 +165,7 @@ class ParquetSinkDefinition:
     name: str
     path: str
     partition_by: tuple[str, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +177,7 @@ class DeltaSinkDefinition:
     order_by: str | None = None
     """The column that decides which of several rows with one key is the newest."""
     partition_by: tuple[str, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,12 +223,25 @@ class Pipeline:
     checkpoint: Path
     restart: Restart
     spark: Engine
-    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """The line of every key, by its path such as `sinks[0].topic`; for multi-line text the line in which it begins."""
+    environment: str | None = None
+    secrets: Secrets = field(default_factory=Secrets, compare=False)
+    """The secrets that the file refers to, which must not be shown."""
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False)
+    """The file and line of every key, by its path such as `sinks[0].topic`; for multi-line text the line in which it
+    begins.
+    """
+    texts: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """The text of every key that has one, by its path; secrets are references."""
 
     @property
     def folder(self) -> Path:
         return self.file.parent
 
-    def line_of(self, path: str) -> int:
-        return self.lines.get(path, 0)
+    def place_of(self, *paths: str) -> Place:
+        """Return the place of the first of these keys that the file has."""
+        return next((self.places[path] for path in paths if path in self.places), Place(self.file, 0))
+
+    def problem(self, path: str, text: str, *, below: int = 0) -> Problem:
+        """Return a problem of the text under a key, or of a line below its beginning."""
+        place = self.place_of(path).below(below)
+        return Problem(place.file, place.line, f"{path}: {text}")

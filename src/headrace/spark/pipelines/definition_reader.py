@@ -25,17 +25,20 @@ from headrace.spark.pipelines.definition import (
     Trigger,
 )
 from headrace.spark.pipelines.durations import EXAMPLES, parse_duration
-from headrace.spark.pipelines.nodes import YamlSection, parse, read_text
-from headrace.spark.pipelines.problems import DefinitionError, Findings
+from headrace.spark.pipelines.layers import INCLUDE, Choices, read_layers
+from headrace.spark.pipelines.nodes import YamlSection, read_text
+from headrace.spark.pipelines.problems import DefinitionError, Findings, Place
 from headrace.spark.pipelines.projects import PROJECT_FILES
 from headrace.spark.pipelines.python_text import check_function, parse_reference
 from headrace.spark.pipelines.reading_sinks import read_sinks
 from headrace.spark.pipelines.reading_sources import read_sources
 from headrace.spark.pipelines.reading_values import folder_path, topic_name
 from headrace.spark.pipelines.sql_text import Mistake, check_expression, check_query
+from headrace.spark.pipelines.variables import VARIABLES, Substitution
 
 CHECKPOINT_DEFAULT = "checkpoint"
 TRIGGER_DEFAULT_MS = 1_000
+NO_CHOICES = Choices()
 ONCE = ("once", "available_now")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -54,12 +57,18 @@ def find_file(place: Path) -> Path:
     return next((place / name for name in names if (place / name).exists()), place / PIPELINE_FILE)
 
 
-def read_pipeline(place: Path) -> Pipeline:
+def read_pipeline(place: Path, choices: Choices = NO_CHOICES) -> Pipeline:
     """Read the definition in a folder or file; DefinitionError lists all mistakes."""
     file = find_file(place)
     findings = Findings(file)
-    lines: dict[str, int] = {}
-    root = YamlSection(parse(file), "", findings, lines)
+    places: dict[str, Place] = {}
+    layers = read_layers(file, choices.environment, findings)
+    substitution = Substitution(layers, choices.variables, file.parent, findings)
+    replaced = substitution.mapping(layers)
+    findings.raise_if_any(substitution.secrets.hide)  # the reader would report each wrong reference a second time
+    root = YamlSection(replaced, "", findings, places)
+    for key in (INCLUDE, VARIABLES):
+        root.skip(key)
     name = root.parsed("name", _name)
     if "name" not in root:
         root.missing("name", "name: orders-by-country")
@@ -69,20 +78,28 @@ def read_pipeline(place: Path) -> Pipeline:
         name=name or "",
         bootstrap=root.text("bootstrap"),
         sources=sources,
-        transform=_transform(root, sources, file),
+        transform=_transform(root, sources, substitution),
         expectations=_expectations(root),
         bad_records=_bad_records(root, sources),
         sinks=read_sinks(root),
         trigger=_trigger(root),
-        checkpoint=file.parent / (root.parsed("checkpoint", folder_path) or CHECKPOINT_DEFAULT),
+        checkpoint=file.parent / (root.parsed("checkpoint", folder_path) or _checkpoint(choices.environment)),
         restart=_restart(root),
         spark=_engine(root),
-        lines=lines,
+        environment=choices.environment,
+        secrets=substitution.secrets,
+        places=places,
+        texts=substitution.texts,
     )
     root.finish()
     _check_loops(root, pipeline)
-    findings.raise_if_any()
+    findings.raise_if_any(substitution.secrets.hide)
     return pipeline
+
+
+def _checkpoint(environment: str | None) -> str:
+    """Return the default folder: each environment has its own."""
+    return CHECKPOINT_DEFAULT if environment is None else f"{CHECKPOINT_DEFAULT}-{environment}"
 
 
 def _name(text: str) -> str:
@@ -93,7 +110,8 @@ def _name(text: str) -> str:
     return text
 
 
-def _transform(root: YamlSection, sources: tuple[Source, ...], file: Path) -> Transform:
+def _transform(root: YamlSection, sources: tuple[Source, ...], substitution: Substitution) -> Transform:
+    file = root.findings.file
     section = root.section("transform")
     if section is None:
         if len(sources) > 1:
@@ -104,13 +122,13 @@ def _transform(root: YamlSection, sources: tuple[Source, ...], file: Path) -> Tr
     section.finish()
     if sql is not None and sql_file is not None:
         section.wrong("sql_file", "sql is given as well: keep one of the two")
-    if sql is None and sql_file is None and "python" not in section:
+    if not any(key in section for key in ("sql", "sql_file", "python")):
         section.missing("sql", "sql: SELECT * FROM input")
     views = {source.name for source in sources} | ({INPUT_VIEW} if python is not None else set())
     if sql_file is not None:
-        sql = _sql_of_file(root, section, file.parent / sql_file, views)
+        sql = _sql_of_file(section, file.parent / sql_file, views, substitution)
     elif sql is not None:
-        _tell(section.findings, section.line_of("sql"), "transform.sql", check_query(sql, views))
+        _tell(section.findings, section.place_of("sql"), "transform.sql", check_query(sql, views))
     if python is not None:
         if python.file.exists():
             root.findings.problems.extend(check_function(python, len(sources)))
@@ -119,21 +137,19 @@ def _transform(root: YamlSection, sources: tuple[Source, ...], file: Path) -> Tr
     return Transform(sql=sql, sql_file=file.parent / sql_file if sql_file else None, python=python)
 
 
-def _sql_of_file(root: YamlSection, section: YamlSection, path: Path, views: set[str]) -> str | None:
+def _sql_of_file(section: YamlSection, path: Path, views: set[str], substitution: Substitution) -> str | None:
     try:
-        text = read_text(path)
+        text = substitution.text(read_text(path), Place(path, 1))
     except DefinitionError as error:
         section.wrong("sql_file", str(error))
         return None
-    findings = Findings(path)
-    _tell(findings, 1, "", check_query(text, views))
-    root.findings.problems.extend(findings.problems)
+    _tell(section.findings, Place(path, 1), "", check_query(text, views))
     return text
 
 
-def _tell(findings: Findings, first_line: int, path: str, mistakes: list[Mistake]) -> None:
+def _tell(findings: Findings, first: Place, path: str, mistakes: list[Mistake]) -> None:
     for mistake in mistakes:
-        findings.add(first_line + mistake.line, f"{path}: {mistake.text}" if path else mistake.text)
+        findings.add_at(first.below(mistake.line), f"{path}: {mistake.text}" if path else mistake.text)
 
 
 def _expectations(root: YamlSection) -> tuple[Expectation, ...]:
@@ -146,7 +162,7 @@ def _expectations(root: YamlSection) -> tuple[Expectation, ...]:
         if check is None:
             section.missing("check", "check: amount > 0")
         else:
-            _tell(section.findings, section.line_of("check"), f"{section.path}.check", check_expression(check))
+            _tell(section.findings, section.place_of("check"), f"{section.path}.check", check_expression(check))
         action = section.choice("action", ExpectationAction, ExpectationAction.WARN)
         quarantine = section.parsed("quarantine", topic_name)
         checked_rows = section.choice("on", CheckedRows, CheckedRows.OUTPUT)
@@ -230,7 +246,7 @@ def _check_loops(root: YamlSection, pipeline: Pipeline) -> None:
             read |= set(NamePattern(source.pattern).matching([topic for _, topic in written]))
     for path, topic in written:
         if topic in read:
-            root.findings.add(pipeline.line_of(path), f'{path}: topic "{topic}" is also read by this pipeline')
+            root.findings.add_at(pipeline.place_of(path), f'{path}: topic "{topic}" is also read by this pipeline')
 
 
 def written_topics(pipeline: Pipeline) -> list[tuple[str, str]]:

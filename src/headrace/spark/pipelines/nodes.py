@@ -13,7 +13,7 @@ import yaml
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from headrace.model.nearest_names import guess
-from headrace.spark.pipelines.problems import DefinitionError, Findings, Problem
+from headrace.spark.pipelines.problems import DefinitionError, Findings, Place, Problem
 
 FILE_LENGTH_MAX = 256 * 1024
 """In characters."""
@@ -23,9 +23,10 @@ DEPTH_MAX = 20
 SHOWN_LENGTH_MAX = 40
 """Characters of an invalid value that a message repeats."""
 
-_KINDS: Mapping[type[Node], str] = {ScalarNode: "text", SequenceNode: "list", MappingNode: "mapping"}
+_KINDS: Mapping[type[Node], str] = {SequenceNode: "list", MappingNode: "mapping"}
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
-_NULL_TAG = "tag:yaml.org,2002:null"
+NULL_TAG = "tag:yaml.org,2002:null"
+WOULD_SHOW = "a secret is not possible here, where it would be shown: use it in the options of a source or topic"
 NO_VALUE = "there is no value: write one, or leave this out"
 _INTEGER = re.compile(r"-?[0-9][0-9_]{0,17}")
 
@@ -54,10 +55,17 @@ def parse(file: Path) -> MappingNode:
     text = read_text(file)
     try:
         _refuse_excess(text, file)
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        loader = yaml.SafeLoader(text)
+        loader.name = str(file)  # which the nodes remember
+        try:
+            root = loader.get_single_node()
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as wrong:
         line = wrong.problem_mark.line + 1 if wrong.problem_mark is not None else 0
-        raise DefinitionError([Problem(file, line, f"this is not YAML: {wrong.problem}")]) from None
+        has_reference = "${" in "".join(text.splitlines()[line - 1 : line])
+        hint = ': within braces, a reference needs quotes: "${name}"' if has_reference else ""
+        raise DefinitionError([Problem(file, line, f"this is not YAML: {wrong.problem}{hint}")]) from None
     except yaml.YAMLError as wrong:
         raise DefinitionError([Problem(file, 0, f"this is not YAML: {' '.join(str(wrong).split())}")]) from None
     if not isinstance(root, yaml.MappingNode):
@@ -86,49 +94,66 @@ def line_of(node: Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def text_line_of(node: Node) -> int:
+def place_of(node: Node) -> Place:
+    return Place(Path(node.start_mark.name), line_of(node))
+
+
+def text_place_of(node: Node) -> Place:
     """Return the line in which the text of a scalar begins: after the `|` of a block."""
-    return line_of(node) + (1 if getattr(node, "style", None) in ("|", ">") else 0)
+    return place_of(node).below(1 if getattr(node, "style", None) in ("|", ">") else 0)
+
+
+class SecretNode(ScalarNode):
+    """A text that contains a secret: only some keys accept it."""
 
 
 class YamlSection:
     """One mapping of the file. Every key is read by its type; `finish` reports the keys that were not read."""
 
-    def __init__(self, node: MappingNode, path: str, findings: Findings, lines: dict[str, int]) -> None:
-        self.node, self.path, self.findings, self.lines = node, path, findings, lines
-        self.line = line_of(node)
+    def __init__(self, node: MappingNode, path: str, findings: Findings, places: dict[str, Place]) -> None:
+        self.node, self.path, self.findings, self.places = node, path, findings, places
+        self.place = place_of(node)
         self._values: dict[str, Node] = {}
         self._asked: set[str] = set()
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
-                findings.add(line_of(key), "a key is a single word")
+                findings.add_at(place_of(key), "a key is a single word")
             elif key.value in self._values:
-                findings.add(line_of(key), f'"{key.value}" is given twice')
+                findings.add_at(place_of(key), f'"{key.value}" is given twice')
             else:
                 self._values[key.value] = value
-                lines[self.path_of(key.value)] = text_line_of(value) if isinstance(value, ScalarNode) else line_of(key)
+                is_text = isinstance(value, ScalarNode)
+                places[self.path_of(key.value)] = text_place_of(value) if is_text else place_of(key)
 
     def path_of(self, key: str) -> str:
         return f"{self.path}.{key}" if self.path else key
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self._values)
+
     def __contains__(self, key: str) -> bool:
         return key in self._values
 
-    def line_of(self, key: str) -> int:
-        return self.lines.get(self.path_of(key), self.line)
+    def place_of(self, key: str) -> Place:
+        return self.places.get(self.path_of(key), self.place)
+
+    def place_at(self, *paths: str) -> Place:
+        """Return the place of the first of these paths of the whole file that is in it."""
+        return next((self.places[path] for path in paths if path in self.places), Place(self.findings.file, 0))
 
     def wrong(self, key: str, text: str) -> None:
-        self.findings.add(self.line_of(key), f"{self.path_of(key)}: {text}")
+        self.findings.add_at(self.place_of(key), f"{self.path_of(key)}: {text}")
 
     def missing(self, key: str, example: str) -> None:
         place = self.path or "the file"
-        self.findings.add(self.line, f"{place} lacks `{key}`: add for example `{example}`")
+        self.findings.add_at(self.place, f"{place} lacks `{key}`: add for example `{example}`")
 
     def _take(self, key: str) -> Node | None:
         """Return the value; a key without a value is reported, because it may be all that a line lacks."""
         self._asked.add(key)
         node = self._values.get(key)
-        if node is not None and node.tag == _NULL_TAG:
+        if node is not None and node.tag == NULL_TAG:
             self.wrong(key, NO_VALUE)
             return None
         return node
@@ -141,6 +166,9 @@ class YamlSection:
             return None
         if not isinstance(node, ScalarNode):
             self.wrong(key, f"a text is needed here, not a {_kind(node)}")
+            return None
+        if isinstance(node, SecretNode):
+            self.wrong(key, WOULD_SHOW)
             return None
         text = str(node.value)
         if not text.strip():
@@ -194,31 +222,36 @@ class YamlSection:
         node = self._take(key)
         if node is None:
             return ()
+        if any(isinstance(each, SecretNode) for each in (node.value if isinstance(node, SequenceNode) else (node,))):
+            self.wrong(key, WOULD_SHOW)
+            return ()
         if isinstance(node, ScalarNode):
             return (str(node.value),)
         if not isinstance(node, SequenceNode) or any(not isinstance(item, ScalarNode) for item in node.value):
             self.wrong(key, f"a list of texts is needed here, not a {_kind(node)}")
             return ()
-        if not node.value or any(item.tag == _NULL_TAG or not str(item.value).strip() for item in node.value):
+        if not node.value or any(item.tag == NULL_TAG or not str(item.value).strip() for item in node.value):
             self.wrong(key, f"in the list {NO_VALUE}")
             return ()
         return tuple(str(item.value) for item in node.value)
 
-    def pairs(self, key: str) -> Mapping[str, str]:
-        """Return a mapping of names to single values, all as text."""
+    def pairs(self, key: str, *, secrets: bool = False) -> Mapping[str, str]:
+        """Return a mapping of names to single values, all as text; with `secrets`, they may contain secrets."""
         node = self._take(key)
         if node is None:
             return {}
         if not isinstance(node, MappingNode):
             self.wrong(key, f"a mapping of names to values is needed here, not a {_kind(node)}")
             return {}
-        section = YamlSection(node, self.path_of(key), self.findings, self.lines)
+        section = YamlSection(node, self.path_of(key), self.findings, self.places)
         found = {}
         for name, value in section._values.items():
             if not isinstance(value, ScalarNode):
                 section.wrong(name, f"a single value is needed here, not a {_kind(value)}")
-            elif value.tag == _NULL_TAG:
+            elif value.tag == NULL_TAG:
                 section.wrong(name, NO_VALUE)
+            elif isinstance(value, SecretNode) and not secrets:
+                section.wrong(name, WOULD_SHOW)
             else:
                 found[name] = str(value.value)
         return found
@@ -226,7 +259,7 @@ class YamlSection:
     def kind(self, key: str) -> str | None:
         """Return text, list or mapping; None if the key does not exist."""
         node = self._values.get(key)
-        return None if node is None else _KINDS[type(node)]
+        return None if node is None else _kind_of(node)
 
     def section(self, key: str) -> "YamlSection | None":
         node = self._take(key)
@@ -235,7 +268,7 @@ class YamlSection:
         if not isinstance(node, MappingNode):
             self.wrong(key, f"a mapping is needed here, not a {_kind(node)}")
             return None
-        return YamlSection(node, self.path_of(key), self.findings, self.lines)
+        return YamlSection(node, self.path_of(key), self.findings, self.places)
 
     def sections(self, key: str, *, most: int) -> list["YamlSection"]:
         """Return a list of mappings."""
@@ -251,9 +284,9 @@ class YamlSection:
         for number, item in enumerate(node.value[:most]):
             path = f"{self.path_of(key)}[{number}]"
             if not isinstance(item, MappingNode):
-                self.findings.add(line_of(item), f"{path}: a mapping is needed here, not a {_kind(item)}")
+                self.findings.add_at(place_of(item), f"{path}: a mapping is needed here, not a {_kind(item)}")
             else:
-                found.append(YamlSection(item, path, self.findings, self.lines))
+                found.append(YamlSection(item, path, self.findings, self.places))
         return found
 
     def named_sections(self, key: str, *, most: int) -> dict[str, "YamlSection"]:
@@ -266,16 +299,26 @@ class YamlSection:
         found = {name: outer.section(name) for name in list(outer._values)[:most]}
         return {name: section for name, section in found.items() if section is not None}
 
+    def skip(self, key: str) -> None:
+        """Accept a key that is read elsewhere."""
+        self._asked.add(key)
+
     def finish(self) -> None:
         for key in self._values:
             if key not in self._asked:
                 place = f"in {self.path}" if self.path else "here"
-                self.findings.add(self._key_line(key), f'"{key}" is not known {place}: {guess(key, self._asked)}')
+                self.findings.add_at(self._key_place(key), f'"{key}" is not known {place}: {guess(key, self._asked)}')
 
-    def _key_line(self, key: str) -> int:
-        return next(line_of(node) for node, _ in self.node.value if isinstance(node, ScalarNode) and node.value == key)
+    def _key_place(self, key: str) -> Place:
+        return next(place_of(node) for node, _ in self.node.value if isinstance(node, ScalarNode) and node.value == key)
+
+
+def _kind_of(node: Node) -> str:
+    return "text" if isinstance(node, ScalarNode) else _KINDS[type(node)]
 
 
 def _kind(node: Node) -> str:
-    kind = _KINDS[type(node)]
+    kind = _kind_of(node)
+    if isinstance(node, SecretNode):
+        return "secret"
     return f'text such as "{str(node.value)[:SHOWN_LENGTH_MAX]}"' if kind == "text" else kind

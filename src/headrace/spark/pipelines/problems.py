@@ -1,11 +1,21 @@
 """Mistakes in a pipeline's files, each with its file and line and what to do about it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 PROBLEMS_MAX = 50
 """Mistakes of one file that are reported; a file with more is most likely not a pipeline at all."""
+
+
+class Place(NamedTuple):
+    """A line of a file."""
+
+    file: Path
+    line: int
+
+    def below(self, lines: int) -> "Place":
+        return Place(self.file, self.line + lines)
 
 
 class Problem(NamedTuple):
@@ -34,9 +44,14 @@ class Findings:
         self.problems: list[Problem] = []
 
     def add(self, line: int, text: str) -> None:
-        if len(self.problems) < PROBLEMS_MAX:
-            self.problems.append(Problem(self.file, line, text))
+        self.add_at(Place(self.file, line), text)
 
-    def raise_if_any(self) -> None:
+    def add_at(self, place: Place, text: str) -> None:
+        """Add a mistake of this file, or of one that it is combined with."""
+        if len(self.problems) < PROBLEMS_MAX:
+            self.problems.append(Problem(place.file, place.line, text))
+
+    def raise_if_any(self, hide: Callable[[str], str] = str) -> None:
+        """Raise the mistakes, if there are any; `hide` removes from their texts what must not be shown."""
         if self.problems:
-            raise DefinitionError(self.problems)
+            raise DefinitionError(each._replace(text=hide(each.text)) for each in self.problems)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from yaml import ScalarNode
 
 from headrace.spark.pipelines.nodes import YamlSection, parse, read_text
-from headrace.spark.pipelines.problems import DefinitionError, Findings, Problem
+from headrace.spark.pipelines.problems import DefinitionError, Findings, Place, Problem
 from headrace.spark.pipelines.sql_text import check_script, created_things
 
 PROJECT_FILES = ("spark-pipeline.yml", "spark-pipeline.yaml")
@@ -36,11 +36,6 @@ _FIXED_SETTINGS = {
     "spark.sql.catalogImplementation": "Spark cannot change it once it runs; the catalog is kept in the project",
     "spark.sql.warehouse.dir": f"Spark cannot change it once it runs; tables are in {TABLES_FOLDER}",
 }
-
-
-class Place(NamedTuple):
-    file: Path
-    line: int
 
 
 class Definition(NamedTuple):

@@ -41,7 +41,7 @@ def table_options(section: YamlSection) -> Mapping[str, str]:
 
 def _checked(section: YamlSection, parse: Callable[[Mapping[str, str]], None]) -> Mapping[str, str]:
     """Return the options; an invalid one is reported with its line."""
-    options = section.pairs("options")
+    options = section.pairs("options", secrets=True)
     own = [name for name in options if name in OPTIONS_OF_RUNNER]
     for name in own:
         section.wrong(f"options.{name}", f"use the key `{OPTIONS_OF_RUNNER[name]}` instead")

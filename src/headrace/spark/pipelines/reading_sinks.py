@@ -40,7 +40,7 @@ def read_sinks(root: YamlSection) -> tuple[Sink, ...]:
     for sink in topics[1:]:
         if (sink.delivery, sink.options) != (topics[0].delivery, topics[0].options):
             text = "all topics are written together: give them the same delivery and options"
-            root.findings.add(root.lines.get(f"{sink.name}.delivery", root.lines.get(sink.name, 0)), text)
+            root.findings.add_at(root.place_at(f"{sink.name}.delivery", sink.name), text)
     return sinks
 
 
@@ -52,9 +52,9 @@ def _refuse_two_shapes(root: YamlSection, sinks: list[TopicSink]) -> None:
             first = owners.setdefault(topic, sink)
             if (first.partitions, first.configs) != (sink.partitions, sink.configs):
                 key = "partitions" if first.partitions != sink.partitions else "configs"
-                line = root.lines.get(f"{sink.name}.{key}", root.lines.get(sink.name, 0))
-                root.findings.add(
-                    line, f'{sink.name}.{key}: topic "{topic}" has another value in {first.name}: use the same'
+                place = root.place_at(f"{sink.name}.{key}", sink.name)
+                root.findings.add_at(
+                    place, f'{sink.name}.{key}: topic "{topic}" has another value in {first.name}: use the same'
                 )
 
 
@@ -75,7 +75,7 @@ def _sink(section: YamlSection) -> Sink | None:
         if kinds:
             section.wrong(kinds[1], f"a sink has one kind, and {kinds[0]} is given as well: use two sinks")
         else:
-            section.findings.add(section.line, f"{section.path} has no kind: {guess('', KINDS)}")
+            section.findings.add_at(section.place, f"{section.path} has no kind: {guess('', KINDS)}")
         return None
     readers = {"parquet": _parquet, "delta": _delta, "console": _console}
     sink = readers.get(kinds[0], _topic)(section)
@@ -158,5 +158,5 @@ def _expression(section: YamlSection, key: str) -> str | None:
     if text is None:
         return None
     for mistake in check_expression(text):
-        section.findings.add(section.line_of(key) + mistake.line, f"{section.path_of(key)}: {mistake.text}")
+        section.findings.add_at(section.place_of(key).below(mistake.line), f"{section.path_of(key)}: {mistake.text}")
     return text

@@ -1,5 +1,9 @@
 """Read the sources of a pipeline file: one under `source`, or several by name under `sources`."""
 
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from headrace.core.groups.topic_patterns import NamePattern, PatternRefused
 from headrace.model.nearest_names import guess
 from headrace.spark.pipelines.definition import (
@@ -19,6 +23,14 @@ from headrace.spark.pipelines.reading_options import source_options
 from headrace.spark.pipelines.reading_values import start_of, topic_name, view_name
 from headrace.spark.schema_text import SchemaField, parse_schema
 
+SCHEMAS_MAX = 200
+"""Schemas that sources can share."""
+
+Fields = tuple[SchemaField, ...]
+Schemas = Mapping[str, Fields]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
 
 def read_sources(root: YamlSection) -> tuple[Source, ...]:
     single, named = root.section("source"), root.named_sections("sources", most=SOURCES_MAX)
@@ -29,20 +41,31 @@ def read_sources(root: YamlSection) -> tuple[Source, ...]:
     if root.kind("sources") == "mapping" and not named:
         root.wrong("sources", "there is none: add one, as in `orders: {topic: orders}`")
     sections = {INPUT_VIEW: single} if single is not None else named
-    found = tuple(_source(name, section) for name, section in sections.items())
+    schemas = _schemas(root)
+    found = tuple(_source(name, section, schemas) for name, section in sections.items())
     if found and all(source.read_as is ReadAs.TABLE for source in found):
         root.wrong("source" if single is not None else "sources", "at least one source must be read as a stream")
     return found
 
 
-def _source(name: str, section: YamlSection) -> Source:
+def _schemas(root: YamlSection) -> Schemas:
+    """Return the schemas that sources can refer to by their names."""
+    section = root.section("schemas")
+    if section is None:
+        return {}
+    if len(section.keys) > SCHEMAS_MAX:
+        root.wrong("schemas", f"{len(section.keys)} are too many: the limit is {SCHEMAS_MAX}")
+    return {name: _schema(section, name) for name in section.keys[:SCHEMAS_MAX]}
+
+
+def _source(name: str, section: YamlSection, schemas: Schemas) -> Source:
     try:
         view_name(name)
     except ValueError as error:
-        section.findings.add(section.line, str(error))
+        section.findings.add_at(section.place, str(error))
     topics, pattern = _what(section)
     form = section.choice("format", SourceFormat, SourceFormat.BINARY)
-    fields = _fields(section, form)
+    fields = _fields(section, form, schemas)
     columns = _columns(section, fields, form)
     watermark = _watermark(section, fields, columns if form is SourceFormat.JSON else RECORD_COLUMNS)
     source = Source(
@@ -90,29 +113,42 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _fields(section: YamlSection, form: SourceFormat) -> tuple[SchemaField, ...]:
-    """Return the schema, written as one text or as a mapping of names to types."""
-    if section.kind("schema") == "mapping":
-        pairs = section.pairs("schema")
-        found: list[SchemaField] = []
-        for name, kind in pairs.items():
-            try:
-                found.extend(parse_schema(f"`{name}` {kind}"))
-            except ValueError as error:
-                section.wrong(f"schema.{name}", str(error))
-        fields: tuple[SchemaField, ...] | None = tuple(found)
-        if not pairs:
-            section.wrong("schema", "there is no field: add one, as in `id: STRING`")
-    else:
-        fields = section.parsed("schema", parse_schema)
+def _schema(section: YamlSection, key: str, schemas: Schemas = MappingProxyType({})) -> Fields:
+    """Return a schema, written as one text, as a mapping of names to types, or as the name of a shared schema."""
+    if section.kind(key) != "mapping":
+        return section.parsed(key, lambda text: _named_or_parsed(text, schemas)) or ()
+    pairs = section.pairs(key)
+    found: list[SchemaField] = []
+    for name, kind in pairs.items():
+        try:
+            found.extend(parse_schema(f"`{name}` {kind}"))
+        except ValueError as error:
+            section.wrong(f"{key}.{name}", str(error))
+    if not pairs:
+        section.wrong(key, "there is no field: add one, as in `id: STRING`")
+    return tuple(found)
+
+
+def _named_or_parsed(text: str, schemas: Schemas) -> Fields:
+    """A single word cannot be a schema, which has a name and a type for each field, so it is the name of one."""
+    word = text.strip()
+    if not schemas or not _NAME.fullmatch(word):
+        return parse_schema(text)
+    if word not in schemas:
+        raise ValueError(f'there is no schema "{word}": {guess(word, schemas)}')
+    return schemas[word]
+
+
+def _fields(section: YamlSection, form: SourceFormat, schemas: Schemas) -> Fields:
+    fields = _schema(section, "schema", schemas)
     if form is SourceFormat.JSON and "schema" not in section:
         section.missing("schema", "schema: id STRING NOT NULL, amount DOUBLE")
     if form is not SourceFormat.JSON and fields:
         section.wrong("schema", f"format {form} has no schema: choose json, or leave this out")
-    return fields or ()
+    return fields
 
 
-def _columns(section: YamlSection, fields: tuple[SchemaField, ...], form: SourceFormat) -> tuple[str, ...]:
+def _columns(section: YamlSection, fields: Fields, form: SourceFormat) -> tuple[str, ...]:
     """Return the columns of the record that are wanted beside the fields."""
     found = section.texts("columns")
     if found and form is not SourceFormat.JSON:
@@ -125,7 +161,7 @@ def _columns(section: YamlSection, fields: tuple[SchemaField, ...], form: Source
     return found
 
 
-def _watermark(section: YamlSection, fields: tuple[SchemaField, ...], columns: tuple[str, ...]) -> Watermark | None:
+def _watermark(section: YamlSection, fields: Fields, columns: tuple[str, ...]) -> Watermark | None:
     inner = section.section("watermark")
     if inner is None:
         return None

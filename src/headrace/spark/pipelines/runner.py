@@ -101,6 +101,7 @@ class Runner:
                 settings,
                 self._record,
                 lambda claim: self._work(checkpoint, claim, admin),
+                hide=self.pipeline.secrets.hide,
                 is_supervised=self.supervised_as is not None,
                 on_outage=self.on_state,
             )
@@ -142,7 +143,7 @@ class Runner:
                 return self._outcome(RunState.FAILED, OVERTAKEN)
             if error is None or is_stop(str(error)):
                 return self._outcome(RunState.STOPPED if self.stop.is_set() else RunState.DONE)
-            failure = failure_of(str(error), self.pipeline)
+            failure = failure_of(self.pipeline.secrets.hide(str(error)), self.pipeline)
             restart = None if failure.is_final or self.stop.is_set() else self._budget.take()
             if restart is None:
                 self._keep(checkpoint, str(error))
@@ -249,7 +250,8 @@ class Runner:
     def _keep(self, checkpoint: Checkpoint, error: str) -> None:
         """Keep Spark's whole message, for users who need more than one line."""
         with suppress(OSError), checkpoint.log_file.open("a", encoding="utf-8") as log:
-            log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} run {self.run_id} failed:\n{error}\n")
+            moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            log.write(f"{moment} run {self.run_id} failed:\n{self.pipeline.secrets.hide(error)}\n")
 
 
 def _done_since(query: "StreamingQuery", batch: int) -> Iterator[dict[str, Any]]:

@@ -27,13 +27,15 @@ def prepare_topics(admin: Admin, pipeline: Pipeline) -> list[str]:
     present = {topic.name for topic in admin.topics()}
     problems = []
     for source in pipeline.sources:
-        path = "source" if len(pipeline.sources) == 1 and "source.topic" in pipeline.lines else f"sources.{source.name}"
+        path = (
+            "source" if len(pipeline.sources) == 1 and "source.topic" in pipeline.places else f"sources.{source.name}"
+        )
         for topic in source.topics:
             if topic not in present:
                 hint = guess(topic, present) if present else "the cluster has none"
-                line = pipeline.line_of(f"{path}.topic") or pipeline.line_of(f"{path}.topics")
+                place = pipeline.place_of(f"{path}.topic", f"{path}.topics")
                 text = f'{path}: topic "{topic}" does not exist: {hint} (headrace topics create {topic})'
-                problems.append(Problem(pipeline.file, line, text))
+                problems.append(Problem(place.file, place.line, text))
     if problems:
         raise DefinitionError(problems)
     missing = sorted({topic for _, topic in written_topics(pipeline)} - present)
@@ -53,8 +55,8 @@ def _make_topics(admin: Admin, pipeline: Pipeline, names: list[str]) -> None:
     for name, outcome in admin.create_topics(wanted).items():
         if outcome.error in _WRONG_SHAPES and name in sinks:
             path = f"{sinks[name].name}.{_WRONG_SHAPES[outcome.error]}"
-            text = f'{path}: topic "{name}" cannot be created: {outcome.message or outcome.error.name}'
-            raise DefinitionError([Problem(pipeline.file, pipeline.line_of(path), text)])
+            text = f'topic "{name}" cannot be created: {outcome.message or outcome.error.name}'
+            raise DefinitionError([pipeline.problem(path, text)])
         if outcome.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise BrokerError(outcome.error, f'topic "{name}" cannot be created', outcome.message)
 

@@ -66,7 +66,7 @@ def _problem_of_query(pipeline: Pipeline, line: int, said: str) -> Problem:
     below = line - 1 + text[: len(text) - len(text.lstrip())].count("\n")
     if transform.sql_file is not None:
         return Problem(transform.sql_file, 1 + below, said)
-    return Problem(pipeline.file, pipeline.line_of("transform.sql") + below, f"transform.sql: {said}")
+    return pipeline.problem("transform.sql", said, below=below)
 
 
 def row_problem(pipeline: Pipeline, message: str, said: str) -> Problem | None:
@@ -80,7 +80,7 @@ def row_problem(pipeline: Pipeline, message: str, said: str) -> Problem | None:
     texts = expression_texts(pipeline)
     if _NO_TOPIC in said:
         path = next((path for path in texts if path.endswith(".topic_from")), None)
-        return None if path is None else Problem(pipeline.file, pipeline.line_of(path), f"{path}: {said}")
+        return None if path is None else pipeline.problem(path, said)
     fragment = _SQL_FRAGMENT.search(message)
     if fragment is None:
         return None
@@ -88,7 +88,7 @@ def row_problem(pipeline: Pipeline, message: str, said: str) -> Problem | None:
     if shown in (pipeline.transform.sql or ""):
         return _problem_of_query(pipeline, line, said)
     path = next((path for path, text in texts.items() if shown in text), None)
-    return None if path is None else Problem(pipeline.file, pipeline.line_of(path) + line - 1, f"{path}: {said}")
+    return None if path is None else pipeline.problem(path, said, below=line - 1)
 
 
 def expression_texts(pipeline: Pipeline) -> dict[str, str]:
@@ -105,7 +105,7 @@ def expression_texts(pipeline: Pipeline) -> dict[str, str]:
 
 def expression_problem(pipeline: Pipeline, path: str, error: Exception) -> Problem:
     """Return the problem of an expression that Spark refuses."""
-    return Problem(pipeline.file, pipeline.line_of(path), f"{path}: {_short(str(error))}")
+    return pipeline.problem(path, _short(str(error)))
 
 
 def call(function: PythonFunction, frames: list["DataFrame"]) -> "DataFrame":
