@@ -11,7 +11,9 @@ import click
 
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.options import BOOTSTRAP_DEFAULT, with_default_port
+from headrace.model.configs import BROKER_CONFIGS
 from headrace.model.configs.listeners import address_text
+from headrace.model.configs.providers import check_unreferenced, expanded
 from headrace.model.configs.sources import (
     SOURCE_TEXT_LENGTH_MAX,
     Setting,
@@ -21,6 +23,7 @@ from headrace.model.configs.sources import (
     parse_file,
 )
 from headrace.model.configs.values import BrokerConfig
+from headrace.operations.secret_files import SecretFiles, is_exposed
 
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  (told, not bound)
 
@@ -139,18 +142,44 @@ def load_config(
     peers: str | None = None,
 ) -> BrokerConfig:
     """Merge file, environment and command line; raise ConfigError or Misuse for invalid configs."""
-    from_file = parse_file(_read(config_file), str(config_file)) if config_file is not None else []
-    flags = parse_assignments(assignments)
+    secrets = SecretFiles(os.environ)
+    from_file = expanded(parse_file(_read(config_file), str(config_file)), secrets) if config_file is not None else []
+    environment, flags = parse_environment(os.environ), parse_assignments(assignments)
+    check_unreferenced((*environment, *flags))
+    arguments = [setting.name for setting in flags if is_sensitive(setting.name)]
     if data_dir is not None:
         flags.append(Setting("log.dirs", data_dir, "--data-dir"))
     if listen is not None:
         flags.append(Setting("listeners", f"PLAINTEXT://{with_default_port(listen)}", "--listen"))
     if peers is not None:
         flags.append(Setting("controller.quorum.bootstrap.servers", peers, "--peers"))
-    texts = merged(from_file, parse_environment(os.environ), flags)
+    texts = merged(from_file, environment, flags)
     if cluster_listen is not None:
         texts |= merged([_with_cluster_listener(texts, cluster_listen)])
-    return BrokerConfig.from_texts(texts)
+    config = BrokerConfig.from_texts(texts)
+    has_secrets = any(is_sensitive(setting.name) and setting.written is None for setting in from_file)
+    files = [*secrets.paths, *([str(config_file)] if has_secrets else []), *config.tls.secret_files]
+    _tell_exposed([file for file in dict.fromkeys(files) if is_exposed(file)], arguments, strict=config.secrets_strict)
+    return config
+
+
+def is_sensitive(name: str) -> bool:
+    key = BROKER_CONFIGS.get(name)
+    return key is not None and key.sensitive
+
+
+def _tell_exposed(files: Sequence[str], arguments: Sequence[str], *, strict: bool) -> None:
+    """Warn about secrets that other users of the machine can read; refuse them with headrace.secrets.strict."""
+    told = [f"other users can read {file}, which has secrets: chmod 600 {file}" for file in files]
+    told += [
+        f"other users can read {name} among the arguments of this process: write it in the config file, or in a file "
+        "that ${file:...} names there"
+        for name in arguments
+    ]
+    if told and strict:
+        raise Misuse("; ".join((*told, "or set headrace.secrets.strict=false")))
+    for text in told:
+        click.echo(f"headrace: warning: {text}", err=True)
 
 
 def _with_cluster_listener(texts: Mapping[str, str], address: str) -> Setting:

@@ -5,7 +5,7 @@ ConsumerConfig.from_names({"group.id": "billing", "auto.offset.reset": "earliest
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from types import UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
@@ -54,11 +54,11 @@ class ClientConfig:
 
     ssl_certificate_location: str | None = None
     ssl_key_location: str | None = None
-    ssl_key_password: str | None = None
+    ssl_key_password: str | None = field(default=None, repr=False)
     ssl_check_hostname: bool = True
     sasl_mechanism: SaslMechanism = "PLAIN"
     sasl_username: str | None = None
-    sasl_password: str | None = None
+    sasl_password: str | None = field(default=None, repr=False)
     sasl_oauth_token: Callable[[], str] | None = None
     """A function that returns a token for OAUTHBEARER, called for every connection."""
 

@@ -13,6 +13,7 @@ from headrace.client.config import ClientConfig
 from headrace.client.errors import InvalidArgument
 from headrace.model.nearest_names import guess
 from headrace.model.secrets import HIDDEN, is_secret_name
+from headrace.model.toml_text import toml_lines, toml_string
 from headrace.operations.errors import OperationError
 
 PROFILE_FILE_BYTES_MAX = 1 << 20
@@ -148,19 +149,9 @@ def write_profiles(file: Path, profiles: Profiles) -> None:
 
 
 def _toml(profiles: Profiles) -> str:
-    lines = [_HEADER]
+    parts = [_HEADER]
     if profiles.current is not None:
-        lines.append(f"{_CURRENT} = {_quoted(profiles.current)}\n")
+        parts.append(toml_lines({_CURRENT: profiles.current}))
     for name, properties in sorted(profiles.properties.items()):
-        lines.append(f"\n[{_PROFILES}.{_quoted(name)}]\n")
-        lines += [f"{_quoted(key)} = {_quoted(value)}\n" for key, value in properties.items()]
-    return "".join(lines)
-
-
-def _quoted(text: str) -> str:
-    """Return a basic string of TOML."""
-    escaped = "".join(
-        f"\\u{ord(each):04x}" if ord(each) < 0x20 or ord(each) == 0x7F else each
-        for each in text.replace("\\", "\\\\").replace('"', '\\"')
-    )
-    return f'"{escaped}"'
+        parts.append(f"\n[{_PROFILES}.{toml_string(name)}]\n{toml_lines(properties)}")
+    return "".join(parts)

@@ -3,7 +3,7 @@
 
 from headrace.model.configs.broker_coordination import COORDINATION_ROWS
 from headrace.model.configs.broker_log import LOG_ROWS
-from headrace.model.configs.broker_security import ACCESS_ROWS, PREFIXED, SASL_ROWS, TLS_ROWS
+from headrace.model.configs.broker_security import ACCESS_ROWS, PREFIXED, SASL_ROWS, SECRET_ROWS, TLS_ROWS
 from headrace.model.configs.definition import INT32_MAX, ConfigTable, ConfigType, Scope, row
 from headrace.model.configs.listeners import (
     SECURITY_PROTOCOLS_DEFAULT,
@@ -80,7 +80,18 @@ _HEADRACE = (
     row("headrace.log.level", STRING, "info", "The lowest level of messages that are logged.", choices=("debug", "info", "warning", "error")),
 )  # fmt: skip
 
-_ROWS = (*_NODE, *_NETWORK, *_POLICY, *_HEADRACE, *TLS_ROWS, *SASL_ROWS, *ACCESS_ROWS, *LOG_ROWS, *COORDINATION_ROWS)
+_ROWS = (
+    *_NODE,
+    *_NETWORK,
+    *_POLICY,
+    *_HEADRACE,
+    *TLS_ROWS,
+    *SASL_ROWS,
+    *ACCESS_ROWS,
+    *SECRET_ROWS,
+    *LOG_ROWS,
+    *COORDINATION_ROWS,
+)
 
 BROKER_CONFIGS = ConfigTable(
     "broker",

@@ -63,6 +63,10 @@ ACCESS_ROWS = (
     row("allow.everyone.if.no.acl.found", ConfigType.BOOLEAN, False, "Whether every client may do everything on resources for which there is no access rule."),
 )  # fmt: skip
 
+SECRET_ROWS = (
+    row("headrace.secrets.strict", ConfigType.BOOLEAN, False, "Whether the broker refuses to start when other users of the machine can read its secrets, in a file or among its arguments. Otherwise it warns."),
+)  # fmt: skip
+
 LISTENER_PREFIX = r"listener\.name\.(?P<listener>[A-Za-z0-9_-]+)\."
 JAAS_OF_A_LISTENER = LISTENER_PREFIX + r"(?P<mechanism>plain|scram-sha-256|scram-sha-512)\.sasl\.jaas\.config"
 PREFIXED = ((JAAS_OF_A_LISTENER, "sasl.jaas.config"),)

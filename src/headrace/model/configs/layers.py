@@ -52,11 +52,11 @@ class LayeredConfig(NamedTuple):
 class BrokerLayers:
     """The config texts of a broker, by layer."""
 
-    static: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
+    static: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS, repr=False)
     """Merged from the file, the environment and the command line."""
-    dynamic_default: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
+    dynamic_default: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS, repr=False)
     """Set dynamically for all brokers."""
-    dynamic_broker: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
+    dynamic_broker: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS, repr=False)
     """Set dynamically for this broker."""
 
     def value(self, name: str) -> ConfigValue:

@@ -37,6 +37,11 @@ class Setting(NamedTuple):
     name: str
     text: str
     place: str
+    written: str | None = None
+    """The text before config providers replaced references; None if it has none."""
+
+    def __repr__(self) -> str:
+        return f"Setting(name={self.name!r}, place={self.place!r})"  # the text may be a secret
 
 
 def parse_properties(text: str, place: str) -> list[Setting]:
@@ -204,6 +209,17 @@ def merged(*sources: Iterable[Setting]) -> dict[str, str]:
             BROKER_CONFIGS.parse(setting.name, setting.text)
             BROKER_CONFIGS.check_served(setting.name, setting.text)
         except ConfigError as wrong:
-            raise ConfigError(f"{setting.place}: {wrong}") from None
+            raise ConfigError(f"{setting.place}: {_without_provided(setting, wrong)}") from None
         texts[setting.name] = setting.text
     return texts
+
+
+def _without_provided(setting: Setting, wrong: ConfigError) -> str:
+    """Return the message of an error without what a config provider provided, which may be a secret."""
+    if setting.written is None or setting.name not in BROKER_CONFIGS:
+        return str(wrong)
+    kind = BROKER_CONFIGS.lookup(setting.name).type.name.lower()
+    return (
+        f'config "{setting.name}" cannot be what {setting.written} stands for: it must be a valid {kind} '
+        f"(headrace configs list --broker describes it)"
+    )

@@ -61,6 +61,11 @@ class TlsConfig:
     ciphers: tuple[str, ...]
     principal_rules: str
 
+    @property
+    def secret_files(self) -> tuple[str, ...]:
+        """The files with a private key."""
+        return () if self.key_store.location is None else (self.key_store.location,)
+
     def rules(self) -> PrincipalRules:
         return PrincipalRules(self.principal_rules)
 

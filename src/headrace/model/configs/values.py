@@ -131,6 +131,8 @@ class BrokerConfig:
     tls: TlsConfig
     sasl: SaslConfig
     access: AccessConfig
+    secrets_strict: bool
+    """True if the broker does not start when other users of the machine can read its secrets."""
     log_dirs: tuple[str, ...]
     num_partitions: int
     default_replication_factor: int
@@ -323,6 +325,7 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         tls=tls,
         sasl=sasl,
         access=access_config(values),
+        secrets_strict=values.flag("headrace.secrets.strict"),
         log_dirs=values.items("log.dirs") or (values.text("log.dir"),),
         num_partitions=values.whole("num.partitions"),
         default_replication_factor=values.whole("default.replication.factor"),
