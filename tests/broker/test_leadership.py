@@ -3,6 +3,7 @@
 import pytest
 
 from headrace.broker.partitions.fetch_waiters import ReadBound
+from headrace.broker.partitions.produced_batch import append_produced
 from headrace.model.errors import ErrorCode as E
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import (
@@ -122,7 +123,7 @@ def test_batches_of_the_turn_in_which_the_leadership_moves_are_taken_back(broker
     replica = broker.partition("t")
     batch = memoryview(bytearray(sequenced(client, 1)))
     state = broker.node.broker.image.topics["t"].partitions[0]
-    assert replica.append(batch, 0, len(batch), 9, -1, client.now()).base_offset == 1
+    assert append_produced(replica, batch, 0, len(batch), 9, -1, client.now()).base_offset == 1
     replica.resign(state._replace(leader=OTHER, leader_epoch=state.leader_epoch + 1))
     assert (replica.log.staged_end_offset, replica.log.staged) == (1, False)
     replica.lead(THIS, state._replace(leader_epoch=state.leader_epoch + 2), replica_lag_ms_max=30_000)

@@ -11,13 +11,12 @@ A batch of a transaction is accepted when the transaction is open on this partit
 confirmed that the partition belongs to it; `verification` keeps these confirmations.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from headrace.broker.net.connection import ResponseSlot
 from headrace.broker.partitions.acknowledgements import AckWaits, patch_error
-from headrace.broker.partitions.append_result import NO_APPEND_TIME, AppendedBatch, AppendResult, RejectedBatch
 from headrace.broker.partitions.fetch_waiters import FetchWaiter, FetchWaiters, ReadBound
-from headrace.broker.partitions.record_rules import NOTHING_PREPARED, PreparedRecords, RecordRules
+from headrace.broker.partitions.record_rules import RecordRules
 from headrace.broker.partitions.replication_hooks import NO_REPLICATION, ReplicationHooks
 from headrace.broker.partitions.verification import Verifications
 from headrace.broker.timers import Timers
@@ -33,35 +32,26 @@ from headrace.core.replication.role import (
     ReplicaRole,
     ShrinkIsr,
 )
-from headrace.log.errors import DamagedLog, SequenceRejected
+from headrace.log.errors import DamagedLog
 from headrace.log.partition_log import PartitionLog
 from headrace.log.segment import Segment
 from headrace.log.space import Space
 from headrace.model.configs.values import TopicConfig
 from headrace.model.errors import ErrorCode
-from headrace.model.ids import NO_EPOCH, NO_TIMESTAMP, NodeId, Offset, TopicId
-from headrace.wire.errors import InflationLimit
+from headrace.model.ids import NO_EPOCH, NodeId, Offset, TopicId
 from headrace.wire.records.header import (
-    ATTRIBUTES,
     BASE_TIMESTAMP,
-    COMPRESSION_MASK,
     HEADER,
-    HEADER_SIZE,
     MAX_TIMESTAMP,
     PRODUCER_ID,
     RECORD_COUNT,
-    TRANSACTIONAL_BIT,
     HeaderFields,
 )
 from headrace.wire.records.markers import Marker, control_batch
-from headrace.wire.records.validation import check_produced
 
 ACKS_ALL = -1
 
 _NONE = ErrorCode.NONE
-_NO_RECORDS = RejectedBatch(ErrorCode.INVALID_RECORD)
-_TOO_SHORT = RejectedBatch(ErrorCode.CORRUPT_MESSAGE)
-_INVALID_TIMESTAMP = RejectedBatch(ErrorCode.INVALID_TIMESTAMP)
 _unpack_header = HEADER.unpack_from
 
 
@@ -74,7 +64,6 @@ class Replica:
         "_timers",
         "_touched",
         "_unconfirmed",
-        "_unseen_bytes",
         "_waiters",
         "being_cut",
         "config",
@@ -92,6 +81,7 @@ class Replica:
         "topic",
         "topic_id",
         "touched",
+        "unseen_bytes",
         "verifications",
     )
 
@@ -133,16 +123,14 @@ class Replica:
         self._acks = AckWaits(timers)
         self._waiters = FetchWaiters(log, role)
         self.being_cut = False
-        """True while a helper removes the end of the log, or all of it: nothing is appended, and this node cannot lead.
-        """
+        """True while a helper removes a part of the log: nothing is appended, and this node cannot lead."""
         self.has_lost_end = False
         """True if committed records were lost from the end of the log that other replicas have. It serves nothing, also
         no follower, who would drop them too, until the controller has decided."""
         self.is_damaged = False
-        """True while a part of the log cannot be read. A follower fetches nothing until it was cut there: it must not
-        be in sync again before."""
-        self._unseen_bytes = 0
-        """Bytes that were staged and not counted as readable yet."""
+        """True while a part of the log cannot be read. A follower that is not cut there must not be in sync again."""
+        self.unseen_bytes = 0
+        """Appended bytes that become readable with the high watermark."""
         self.verifications = Verifications(log)
         self.on_marker: Callable[[int, int, bool], None] | None = None
         """Called for every transaction marker that is staged: producer id, producer epoch, whether it commits."""
@@ -208,10 +196,6 @@ class Replica:
                 flush_before_fetch=self.config.flush_messages == 1,
             )
         )
-
-    def replicated(self, new_bytes: int) -> None:
-        """Note bytes that were appended as the leader sent them: they become readable with the high watermark."""
-        self._unseen_bytes += new_bytes
 
     def begin_cut(self) -> None:
         """Stop reads and appends, because a helper removes the end of the log, or all of it."""
@@ -283,84 +267,10 @@ class Replica:
 
     # Produce
 
-    def append(
-        self,
-        frame: memoryview,
-        start: int,
-        end: int,
-        api_version: int,
-        acks: int,
-        wall_ms: int,
-        has_transactional_id: bool = False,
-        prepared: Mapping[int, PreparedRecords] = NOTHING_PREPARED,
-    ) -> AppendResult:
-        """Check the record set in `frame[start:end]` and stage it for this turn's write.
-
-        Records that take too long to check on the loop are accepted only with the work of a helper in `prepared`.
-        """
-        if start < 0 or end - start < HEADER_SIZE:
-            return _NO_RECORDS if start < 0 or end <= start else _TOO_SHORT
-        batch = frame[start:end]
-        fields: HeaderFields = _unpack_header(batch)
-        if not self.serves:
-            return RejectedBatch(self.refusal)
-        if self.space.full:
-            return self._reject_for_now(fields, ErrorCode.KAFKA_STORAGE_ERROR)
-        if acks == ACKS_ALL and not self.role.acks_all_allowed:
-            return self._reject_for_now(fields, ErrorCode.NOT_ENOUGH_REPLICAS)
-        config = self.config
-        error = check_produced(batch, fields, api_version=api_version, max_message_bytes=config.message_bytes_max)
-        if error is not _NONE:
-            return RejectedBatch(error)
-        if config.log_append_time:
-            append_time = wall_ms
-        else:
-            append_time = NO_APPEND_TIME
-            # Per batch, by the first and the largest timestamp, which its header has.
-            if fields[MAX_TIMESTAMP] - wall_ms > config.timestamp_after_ms_max or (
-                wall_ms - fields[BASE_TIMESTAMP] > config.timestamp_before_ms_max
-                and fields[BASE_TIMESTAMP] != NO_TIMESTAMP
-            ):
-                return _INVALID_TIMESTAMP
-        by_helper = prepared.get(start) if prepared else None
-        return self._append_checked(batch, fields, append_time, wall_ms, has_transactional_id, by_helper)
-
-    def _append_checked(
-        self,
-        batch: memoryview,
-        fields: HeaderFields,
-        append_time: int,
-        wall_ms: int,
-        has_transactional_id: bool,
-        by_helper: PreparedRecords | None,
-    ) -> AppendResult:
-        """Check the records and the producer of a batch whose header is in order, and stage it."""
-        rules = self.rules
-        try:
-            if rules.checks_records:
-                rejected = rules.rejection(batch, fields, by_helper)
-                if rejected is not None:
-                    return rejected
-            if fields[PRODUCER_ID] >= 0:
-                result = self._admit_producer(fields, append_time, has_transactional_id)
-                if result is not None:
-                    return result
-            if rules.codec is not None and fields[ATTRIBUTES] & COMPRESSION_MASK != rules.codec:
-                stored = rules.stored(batch, fields, by_helper)
-                if isinstance(stored, ErrorCode):
-                    return self._reject_unstored(fields, stored)
-                batch = memoryview(stored)
-                fields = _unpack_header(batch)
-        except InflationLimit:
-            return self._reject_for_now(fields, ErrorCode.NOT_ENOUGH_REPLICAS)  # `record_hold` has a helper do it
-        base_offset = self.log.stage(batch, fields, self.role.leader_epoch, wall_ms)
-        self._unseen_bytes += len(batch)
-        return AppendedBatch(base_offset, append_time, base_offset + fields[RECORD_COUNT])
-
     def append_next(self, batch: memoryview, fields: HeaderFields, acks: int, wall_ms: int) -> int:
         """HOT. Stage a plain batch (`validation.is_plain`) that continues its producer's sequence; its base offset.
 
-        Return -1 and stage nothing for any other batch, or where topic or node ask for more checks: `append` decides.
+        Return -1 and stage nothing for any other batch, or where topic or node ask for more checks (`append_produced`).
         """
         config, log, role = self.config, self.log, self.role
         producers = log.producers
@@ -376,36 +286,8 @@ class Replica:
             or not (fields[PRODUCER_ID] < 0 or producers.advance(fields, log.staged_end_offset, wall_ms))
         ):
             return -1
-        self._unseen_bytes += len(batch)
+        self.unseen_bytes += len(batch)
         return log.stage(batch, fields, role.leader_epoch, wall_ms, True)
-
-    def _admit_producer(
-        self, fields: HeaderFields, append_time: int, has_transactional_id: bool
-    ) -> AppendResult | None:
-        """Check the batch against the state of its producer: None to append it, the first result for a retry."""
-        producers = self.log.producers
-        if fields[ATTRIBUTES] & TRANSACTIONAL_BIT or producers.open:
-            error = self.verifications.refusal(fields, has_transactional_id=has_transactional_id)
-            if error is not _NONE:
-                return RejectedBatch(error)
-        try:
-            original = producers.admit(fields)
-        except SequenceRejected as rejected:
-            return RejectedBatch(rejected.error)
-        if original < 0:
-            return None
-        if self.config.log_append_time:
-            append_time = producers.duplicate_timestamp
-        return AppendedBatch(original, append_time, original + fields[RECORD_COUNT])
-
-    def _reject_unstored(self, fields: HeaderFields, error: ErrorCode) -> RejectedBatch:
-        """Reject a batch that could not be recompressed, perhaps only for lack of memory in the helper."""
-        return self._reject_for_now(fields, error) if error is ErrorCode.NOT_ENOUGH_REPLICAS else RejectedBatch(error)
-
-    def _reject_for_now(self, fields: HeaderFields, error: ErrorCode) -> RejectedBatch:
-        """Reject a batch that the producer will send again; until then, reject the later batches of its sequence."""
-        self.log.producers.note_refused_batch(fields)
-        return RejectedBatch(error)
 
     def append_with_response(
         self, batch: bytearray, fields: HeaderFields, wall_ms: int, slot: ResponseSlot, timeout_ms: int
@@ -413,11 +295,8 @@ class Replica:
         """HOT. Stage a batch of this node as `append_own` does; the response is sent when the batch is committed."""
         log = self.log
         end_offset = log.stage(memoryview(batch), fields, self.role.leader_epoch, wall_ms) + fields[RECORD_COUNT]
-        self._unseen_bytes += len(batch)
-        if not self.touched:
-            self.touched = True
-            self._touched.append(self)
-        self._unconfirmed.append((slot, end_offset, ACKS_ALL, 0, timeout_ms))
+        self.unseen_bytes += len(batch)
+        self.confirm_later(slot, end_offset, ACKS_ALL, 0, timeout_ms)
         return end_offset
 
     def append_own(self, batch: bytearray, wall_ms: int) -> int:
@@ -470,7 +349,7 @@ class Replica:
         return offset + 1
 
     def _staged_own(self, size: int) -> None:
-        self._unseen_bytes += size
+        self.unseen_bytes += size
         if not self.touched:
             self.touched = True
             self._touched.append(self)
@@ -526,7 +405,7 @@ class Replica:
 
     def high_watermark_raised(self) -> None:
         self._acks.committed(self.role.high_watermark)
-        new_bytes, self._unseen_bytes = self._unseen_bytes, 0
+        new_bytes, self.unseen_bytes = self.unseen_bytes, 0
         self._waiters.high_watermark_raised(self, new_bytes)
 
     def log_flushed(self, end_offset: int) -> None:

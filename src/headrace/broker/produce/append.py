@@ -8,6 +8,7 @@ from headrace.broker.missed_leaders import MISSED
 from headrace.broker.net.connection import ResponseSlot
 from headrace.broker.partitions.append_result import NO_APPEND_TIME, RejectedBatch
 from headrace.broker.partitions.local_topic import LocalTopic
+from headrace.broker.partitions.produced_batch import append_produced
 from headrace.broker.produce.admit import topic_error
 from headrace.broker.produce.answer import Confirmations, RequestOutcome, answer_request
 from headrace.broker.produce.parse import ProduceRequest
@@ -85,7 +86,9 @@ class AppendStage:
             if isinstance(partition, ErrorCode):
                 results.append(self._reject_in(topic, RejectedBatch(partition), index, outcome))
                 continue
-            result = partition.append(frame, start, end, version, acks, wall_ms, has_transactional_id, prepared)
+            result = append_produced(
+                partition, frame, start, end, version, acks, wall_ms, has_transactional_id, prepared
+            )
             if isinstance(result, RejectedBatch):
                 results.append(self._reject_in(topic, result, index, outcome))
                 continue

@@ -10,6 +10,7 @@ from struct import Struct
 from headrace.broker.metrics import PRODUCE_KEY, Metrics
 from headrace.broker.net.connection import Connection, ResponseSlot
 from headrace.broker.partitions.append_result import NO_APPEND_TIME, RejectedBatch
+from headrace.broker.partitions.produced_batch import append_produced
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.produce.parse import ProduceRequest
 from headrace.broker.services import TurnClock
@@ -100,7 +101,9 @@ class RepeatedRequests:
             base_offset = partition.append_next(buffer[records_at:stop], fields, acks, wall_ms)
             end_offset = base_offset + fields[RECORD_COUNT]
         if base_offset < 0:
-            result = partition.append(buffer, records_at, stop, shape.version, acks, wall_ms, shape.is_transactional)
+            result = append_produced(
+                partition, buffer, records_at, stop, shape.version, acks, wall_ms, shape.is_transactional
+            )
             if isinstance(result, RejectedBatch):
                 return 0
             base_offset, append_time, end_offset = result.base_offset, result.append_time, result.end_offset

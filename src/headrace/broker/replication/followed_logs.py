@@ -59,7 +59,7 @@ class FollowedLogs:
         finally:
             self._metrics.records_replicated += log.end_offset - end_offset
             self._metrics.bytes_replicated += log.appended_bytes - appended_bytes
-            replica.replicated(log.appended_bytes - appended_bytes)
+            replica.unseen_bytes += log.appended_bytes - appended_bytes
             self._partitions.active[replica] = None
         self._partitions.start_due_work(replica, wall_ms)
 
