@@ -210,9 +210,17 @@ class RunningBroker:
 
     def refusal_of_new_partitions(self) -> str | None:
         """Return why no partition can be created now; None if one can, or if another broker may have space."""
+        directories = self.partitions.directories
+        if any(not directory.space.full for directory in directories):
+            return None
         others = (broker for node_id, broker in self.image.brokers.items() if node_id != self.node_id)
-        is_alone = not any(broker.takes_partitions for broker in others)
-        return self.partitions.refusal_of_new() if is_alone else None
+        if any(broker.takes_partitions for broker in others):
+            return None
+        free = ", ".join(f"{directory.path} has {directory.space.free_bytes} bytes free" for directory in directories)
+        return (
+            f"the log directories are full ({free or 'none is left'}; headrace.disk.free.min.bytes is "
+            f"{self.config.disk_free_bytes_min}): delete records or topics, or free space"
+        )
 
     def create_topics(self, topics: Sequence[CreatableTopic], then: Callable[[], None]) -> None:
         """Create topics that a client refers to; the client sees the result in the metadata."""

@@ -41,7 +41,7 @@ class Housekeeping:
 
     def start(self) -> None:
         config = self._table.config
-        self._every(UPTIME_CHECKPOINT_MS, self._table.checkpoint_uptime)
+        self._every(UPTIME_CHECKPOINT_MS, self._table.checkpoints.write_uptime)
         self._every(HOUSEKEEPING_INTERVAL_MS, self._check_active)
         self._every(config.retention_check_interval_ms, self._check_all)
         self._every(
@@ -50,7 +50,7 @@ class Housekeeping:
                 config.log_start_checkpoint_interval_ms,
                 config.high_watermark_checkpoint_interval_ms,
             ),
-            self._table.checkpoint,
+            self._table.checkpoints.write,
         )
 
     def _every(self, interval_ms: float, call: Callable[[], None]) -> None:
@@ -62,7 +62,7 @@ class Housekeeping:
 
     def _check_active(self) -> None:
         table, wall_ms = self._table, self._clock.wall_ms()
-        table.follow_uptime()
+        table.checkpoints.follow_uptime()
         active, table.active = table.active, {}
         for partition in active:
             if partition.offline:
@@ -90,9 +90,7 @@ class Housekeeping:
             checked += 1
             if not partition.offline:
                 high_watermark = int(partition.role.high_watermark)
-                self._table.submit_all(
-                    (partition.log.retirement.work(wall_ms, high_watermark, hurry=partition.space.full),)
-                )
+                self._table.submit(partition.log.retirement.work(wall_ms, high_watermark, hurry=partition.space.full))
                 partition.log.producers.expire(wall_ms, self._table.config.producer_id_expiration_ms)
         if checked == PARTITIONS_PER_SLICE:
             self._timers.next_turn(lambda: self._expire(partitions))

@@ -426,7 +426,7 @@ class Node:
         if self.ready and not self.failed:
             assert self._directories is not None
             unclean = None if self._close_metadata() else self._directories.home
-            self.broker.partitions.close(unclean=unclean)
+            self.broker.partitions.checkpoints.close(unclean=unclean)
         self._release()
 
     def _close_metadata(self) -> bool:

@@ -16,6 +16,7 @@ from headrace.broker.net.loop import Loop
 from headrace.core.controller.commands import NewBroker
 from headrace.core.controller.features import SUPPORTED_FEATURES
 from headrace.core.controller.records import Endpoint
+from headrace.model.ids import TopicPartition
 
 INCARNATION_BYTES = 16
 MISSING_NAMED_MAX = 3
@@ -98,7 +99,7 @@ class Startup:
         The broker then registers as another process that may have lost records, so that its replicas leave the in-sync
         and the eligible sets before any of them could lead with an empty log.
         """
-        if self._has_lost_logs or not (lacking := self._broker.partitions.missing_logs(self._broker.image)):
+        if self._has_lost_logs or not (lacking := self._missing_logs()):
             return False
         self._has_lost_logs = True
         self._incarnation = self._broker.entropy.random_bytes(INCARNATION_BYTES)
@@ -107,6 +108,23 @@ class Startup:
             f"{len(lacking)} replicas have no folder here, such as {named}: they are copied from other brokers"
         )
         return True
+
+    def _missing_logs(self) -> list[TopicPartition]:
+        """Return the replicas of this node that should have all committed records, by the image, and have no folder.
+
+        Those of partitions with one replica are left out: they cannot be copied from anywhere.
+        """
+        image, node_id = self._broker.image, self._broker.node_id
+        if not image.replicates:
+            return []
+        found = {partition for directory in self._broker.partitions.directories for partition in directory.partitions()}
+        lacking = []
+        for topic in image.topics.values():
+            for index in topic.partitions.held_by(node_id):
+                state, name = topic.partitions[index], TopicPartition(topic.name, index)
+                if len(state.replicas) > 1 and node_id in (*state.isr, *state.elr) and name not in found:
+                    lacking.append(name)
+        return lacking
 
     def _refused(self, message: str) -> None:
         self._on_failed()

@@ -11,6 +11,7 @@ from functools import partial
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
+from headrace.broker.partitions.checkpoints import Checkpoints
 from headrace.broker.partitions.flushes import Flushes
 from headrace.broker.partitions.local_topic import LocalTopic
 from headrace.broker.partitions.log_configs import log_config
@@ -108,7 +109,8 @@ class PartitionTable:
         )
         for directory in self.directories:
             directory.on_error = lambda directory, error: self.error(directory, directory.path, error)
-        self.follow_uptime()
+        self.checkpoints = Checkpoints(self.directories, self._homes, clock=clock, spawner=spawner, logger=logger)
+        self.checkpoints.follow_uptime()
 
     # Finding
 
@@ -131,22 +133,6 @@ class PartitionTable:
             yield directory.path, [partition for partition, home in self._homes.items() if home is directory]
 
     # Following the metadata image
-
-    def missing_logs(self, image: MetadataImage) -> list[TopicPartition]:
-        """Return the replicas of this node that should have all committed records, by the image, and have no folder.
-
-        Those of partitions with one replica are left out: they cannot be copied from anywhere.
-        """
-        if not image.replicates:
-            return []
-        found = {partition for directory in self.directories for partition in directory.partitions()}
-        lacking = []
-        for topic in image.topics.values():
-            for index in topic.partitions.held_by(self._node_id):
-                state, name = topic.partitions[index], TopicPartition(topic.name, index)
-                if len(state.replicas) > 1 and self._node_id in (*state.isr, *state.elr) and name not in found:
-                    lacking.append(name)
-        return lacking
 
     def open_all(self, image: MetadataImage) -> None:
         """Open and recover every partition that the image has on this node, before clients are served.
@@ -230,18 +216,6 @@ class PartitionTable:
         return (
             f"{given_up} of the {local.partition_count} partitions of {topic} could not be created; see the broker's "
             "log for the reason. Repair the disk and restart the broker, or delete the topic"
-        )
-
-    def refusal_of_new(self) -> str | None:
-        """Return why no partition can be created now; None when a directory has space."""
-        if any(not directory.space.full for directory in self.directories):
-            return None
-        free = ", ".join(
-            f"{directory.path} has {directory.space.free_bytes} bytes free" for directory in self.directories
-        )
-        return (
-            f"the log directories are full ({free or 'none is left'}; headrace.disk.free.min.bytes is "
-            f"{self.config.disk_free_bytes_min}): delete records or topics, or free space"
         )
 
     def _add_topic(self, topic: TopicImage) -> LocalTopic:
@@ -503,43 +477,13 @@ class PartitionTable:
 
     # Keeping
 
-    def follow_uptime(self) -> None:
-        for directory in self.directories:
-            directory.uptime.advance(self._clock.monotonic_ms())
-
-    def checkpoint_uptime(self) -> None:
-        self.submit_all(directory.uptime_work() for directory in self.directories)
-
     def checkpoint(self) -> None:
         """Write the checkpoints of directories in which a recovery point, log start or high watermark has moved."""
-        self.submit_all(
-            directory.checkpoint_work(logs, high_watermarks, again=self.checkpoint)
-            for directory, logs, high_watermarks in self._by_home()
-        )
+        self.checkpoints.write()
 
-    def _by_home(self) -> Iterator[tuple[LogDirectory, list[PartitionLog], dict[TopicPartition, int]]]:
-        for directory in self.directories:
-            held = [partition for partition, home in self._homes.items() if home is directory and not partition.offline]
-            high_watermarks = {partition.log.topic_partition: int(partition.role.high_watermark) for partition in held}
-            yield directory, [partition.log for partition in held], high_watermarks
-
-    def submit_all(self, works: Iterable[Work | None]) -> None:
-        for work in works:
-            if work is not None:
-                self._spawner.submit(*work)
-
-    def close(self, *, unclean: LogDirectory | None = None) -> None:
-        """Write and sync everything, and mark every directory except `unclean` as cleanly closed."""
-        for directory, logs, high_watermarks in self._by_home():
-            try:
-                for log in logs:
-                    log.close()
-                    log.files.close_idle()
-                directory.checkpoint(logs, high_watermarks)
-                if directory is not unclean:
-                    directory.mark_clean()
-            except OSError as error:
-                self._logger.error("a log directory was not closed cleanly", directory=directory.path, cause=error)
+    def submit(self, work: Work | None) -> None:
+        if work is not None:
+            self._spawner.submit(*work)
 
     def _topic_config(self, name: str) -> TopicConfig:
         topic = self._image.topics.get(name)
