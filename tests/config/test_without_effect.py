@@ -5,6 +5,7 @@ import pytest
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, BrokerConfig, ConfigError, ConfigType
 from headrace.model.configs import values as views
 from headrace.model.configs.sources import Setting, merged
+from headrace.model.configs.typed_values import TypedValues
 from headrace.model.errors import ErrorCode
 from tests.broker.virtual import VirtualBroker
 from tests.groups.wire import GroupClient, group_broker
@@ -14,7 +15,7 @@ READ_BY_NAME = {"node.id", "broker.id", "headrace.controller.promotion"}
 """Read from the layers, which know whether the file has both, or by the active controller for another node."""
 
 
-class Recorded(views._Values):
+class Recorded(TypedValues):
     """Notes which rows the typed views read."""
 
     names: set[str]
@@ -31,7 +32,7 @@ class Recorded(views._Values):
 @pytest.fixture
 def read_names(monkeypatch):
     Recorded.names = set()
-    monkeypatch.setattr(views, "_Values", Recorded)
+    monkeypatch.setattr(views, "TypedValues", Recorded)
     return Recorded.names
 
 

@@ -6,18 +6,20 @@ from dataclasses import dataclass
 from headrace.model.configs.access import AccessConfig, access_config
 from headrace.model.configs.broker import BROKER_CONFIGS
 from headrace.model.configs.broker_coordination import RACK_AWARE_SELECTOR
-from headrace.model.configs.cluster import ClusterConfig, check_cluster, cluster_listener, other_nodes
-from headrace.model.configs.definition import ConfigError, ConfigValue, Scope
+from headrace.model.configs.cluster import ClusterConfig
+from headrace.model.configs.definition import ConfigError, Scope
 from headrace.model.configs.layers import NO_TEXTS, BrokerLayers, ConfigLayer, LayeredConfig, Synonym
-from headrace.model.configs.listeners import (
-    Listener,
-    parse_address,
-    parse_listeners,
-    parse_protocol_map,
+from headrace.model.configs.listener_values import (
+    advertised_listeners,
+    client_listeners,
+    cluster_config,
+    security_protocols,
 )
+from headrace.model.configs.listeners import Listener, parse_address
 from headrace.model.configs.sasl import SaslConfig, check_sasl, sasl_config
 from headrace.model.configs.tls import SecurityProtocol, TlsConfig, check_tls, tls_config
 from headrace.model.configs.topic import MINUTE_MS, TOPIC_CONFIGS
+from headrace.model.configs.typed_values import TypedValues
 
 __all__ = [
     "BrokerConfig",
@@ -206,7 +208,7 @@ class BrokerConfig:
 
     def topic_view(self, overrides: Mapping[str, str] = NO_TEXTS, *, replicas: int = 1) -> TopicConfig:
         """Return the effective configs of a topic that has `replicas` replicas and sets `overrides`."""
-        values = _Values(
+        values = TypedValues(
             {key.name: self.layers.topic_value(key, overrides, replicas=replicas) for key in TOPIC_CONFIGS}
         )
         policies = values.items("cleanup.policy")
@@ -261,56 +263,21 @@ def check_broker_change(name: str, text: str | None, *, every_broker: bool) -> N
         BROKER_CONFIGS.check_served(name, text)
 
 
-class _Values:
-    """Parsed values by name, with an accessor for each type."""
-
-    def __init__(self, values: Mapping[str, ConfigValue]) -> None:
-        self._values = values
-
-    def whole(self, name: str) -> int:
-        value = self._values[name]
-        assert isinstance(value, int), name
-        return value
-
-    def number(self, name: str) -> float:
-        value = self._values[name]
-        assert isinstance(value, int | float), name
-        return float(value)
-
-    def flag(self, name: str) -> bool:
-        value = self._values[name]
-        assert isinstance(value, bool), name
-        return value
-
-    def text(self, name: str) -> str:
-        value = self._values[name]
-        assert isinstance(value, str), name
-        return value
-
-    def optional_text(self, name: str) -> str | None:
-        return self.text(name) if self._values[name] is not None else None
-
-    def items(self, name: str) -> tuple[str, ...]:
-        value = self._values[name]
-        assert value is None or isinstance(value, tuple), name
-        return value or ()
-
-
-def _balance_interval_ms(values: _Values) -> float | None:
+def _balance_interval_ms(values: TypedValues) -> float | None:
     interval_ms = 1_000 * values.whole("leader.imbalance.check.interval.seconds")
     return interval_ms if values.flag("auto.leader.rebalance.enable") else None
 
 
 def _built(layers: BrokerLayers) -> BrokerConfig:
-    values = _Values({key.name: layers.value(key.name) for key in BROKER_CONFIGS})
-    cluster = _cluster(values)
-    listeners = _client_listeners(values, cluster)
-    security_protocols, tls = _security_protocols(values), tls_config(values)
+    values = TypedValues({key.name: layers.value(key.name) for key in BROKER_CONFIGS})
+    cluster = cluster_config(values)
+    listeners = client_listeners(values, cluster)
+    protocols, tls = security_protocols(values), tls_config(values)
     sasl = sasl_config(values, layers.static)
     for listener in listeners:
-        if security_protocols[listener.name].uses_tls:
+        if protocols[listener.name].uses_tls:
             check_tls(tls, listener.name)
-        if security_protocols[listener.name].uses_sasl:
+        if protocols[listener.name].uses_sasl:
             check_sasl(sasl, listener.name)
     queued_bytes = values.whole("queued.max.request.bytes")
     metrics = values.text("headrace.metrics.listen")
@@ -320,8 +287,8 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         rack=values.optional_text("broker.rack"),
         cluster=cluster,
         listeners=listeners,
-        advertised_listeners=_advertised(values, listeners),
-        security_protocols=security_protocols,
+        advertised_listeners=advertised_listeners(values, listeners),
+        security_protocols=protocols,
         tls=tls,
         sasl=sasl,
         access=access_config(values),
@@ -375,7 +342,7 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
     )
 
 
-def _groups(values: _Values) -> GroupConfig:
+def _groups(values: TypedValues) -> GroupConfig:
     return GroupConfig(
         offsets_partitions=values.whole("offsets.topic.num.partitions"),
         offsets_replication_factor=values.whole("offsets.topic.replication.factor"),
@@ -399,7 +366,7 @@ def _groups(values: _Values) -> GroupConfig:
     )
 
 
-def _transactions(values: _Values) -> TransactionConfig:
+def _transactions(values: TypedValues) -> TransactionConfig:
     return TransactionConfig(
         log_partitions=values.whole("transaction.state.log.num.partitions"),
         log_replication_factor=values.whole("transaction.state.log.replication.factor"),
@@ -412,7 +379,7 @@ def _transactions(values: _Values) -> TransactionConfig:
     )
 
 
-def _cleaner(values: _Values) -> CleanerConfig:
+def _cleaner(values: TypedValues) -> CleanerConfig:
     share = values.number("log.cleaner.io.buffer.load.factor")
     return CleanerConfig(
         enabled=values.flag("log.cleaner.enable"),
@@ -432,78 +399,3 @@ def _node_id(layers: BrokerLayers) -> int:
     if "node.id" in layers.static and node != broker:
         raise ConfigError(f'config "broker.id" is {broker} but "node.id" is {node}: give only node.id')
     return broker
-
-
-def _controller_names(values: _Values) -> tuple[str, ...]:
-    return tuple(name.upper() for name in values.items("controller.listener.names"))
-
-
-def _cluster(values: _Values) -> ClusterConfig:
-    names = _controller_names(values)
-    listener = cluster_listener(parse_listeners(values.items("listeners")), names)
-    advertised = None if listener is None else _advertised(values, (listener,))[0]
-    own = () if listener is None or advertised is None else (listener, advertised)
-    cluster = ClusterConfig(
-        roles=values.items("process.roles"),
-        listener=listener,
-        advertised_listener=advertised,
-        peers=other_nodes(values.items("controller.quorum.bootstrap.servers"), own),
-        session_timeout_ms=values.whole("broker.session.timeout.ms"),
-        heartbeat_interval_ms=values.whole("broker.heartbeat.interval.ms"),
-        controllers_target=values.whole("headrace.controllers.target"),
-        host=values.optional_text("headrace.host"),
-    )
-    check_cluster(cluster, names=names)
-    return cluster
-
-
-def _client_listeners(values: _Values, cluster: ClusterConfig) -> tuple[Listener, ...]:
-    listeners = parse_listeners(values.items("listeners"))
-    clients = tuple(listener for listener in listeners if listener != cluster.listener)
-    if cluster.is_broker and not clients:
-        raise ConfigError('config "listeners" names no address for clients: add one like PLAINTEXT://127.0.0.1:9092')
-    if clients and not cluster.is_broker:
-        raise ConfigError(
-            f'config "listeners" has {clients[0]}, but a node with process.roles=controller serves no clients: '
-            "remove it, or add broker to process.roles"
-        )
-    return clients
-
-
-def _security_protocols(values: _Values) -> Mapping[str, SecurityProtocol]:
-    """Return the security protocol of each listener."""
-    known = parse_protocol_map(values.items("listener.security.protocol.map"))
-    protocols: dict[str, SecurityProtocol] = {}
-    for listener in parse_listeners(values.items("listeners")):
-        between_nodes = listener.name in _controller_names(values)
-        protocol = known.get(listener.name, SecurityProtocol.PLAINTEXT if between_nodes else None)
-        if protocol is None:
-            raise ConfigError(
-                f'listener "{listener.name}" has no security protocol: '
-                f'add "{listener.name}:PLAINTEXT" to listener.security.protocol.map'
-            )
-        if between_nodes and protocol != SecurityProtocol.PLAINTEXT:
-            raise ConfigError(
-                f'listener "{listener.name}" is for nodes and cannot use {protocol}: use PLAINTEXT, nodes prove to '
-                "each other that they have the cluster key"
-            )
-        protocols[listener.name] = SecurityProtocol(protocol)
-    return protocols
-
-
-def _advertised(values: _Values, listeners: tuple[Listener, ...]) -> tuple[Listener, ...]:
-    """Return the advertised address of each of these listeners."""
-    given = {listener.name: listener for listener in parse_listeners(values.items("advertised.listeners"))}
-    known = {listener.name for listener in parse_listeners(values.items("listeners"))}
-    unknown = sorted(given.keys() - known)
-    if unknown:
-        raise ConfigError(
-            f'config "advertised.listeners" has "{unknown[0]}", which "listeners" does not: name the same listeners'
-        )
-    for advertised in given.values():
-        if advertised.any_host:
-            raise ConfigError(
-                f'config "advertised.listeners" has {advertised}, which no client can connect to: '
-                "give the host name or address that clients use"
-            )
-    return tuple(given.get(listener.name, listener) for listener in listeners)
