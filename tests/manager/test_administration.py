@@ -104,8 +104,14 @@ def test_a_declared_list_of_topics_is_planned_and_applied(manager: ManagerProces
         ("POST", "/v1/groups/g/reset", {"time": "yesterday"}, 400, "is not a time"),
         ("GET", "/v1/transactions/missing", None, 404, "GET /v1/transactions lists all"),
         ("POST", "/v1/transactions/missing/abort", None, 404, "GET /v1/transactions lists all"),
-        ("GET", "/v1/users", None, 501, "does not serve"),
-        ("GET", "/v1/acls", None, 501, "no access rules"),
+        ("GET", "/v1/acls", None, 501, "SECURITY_DISABLED"),
+        ("POST", "/v1/acls", {"rules": []}, 400, "body.rules"),
+        ("DELETE", "/v1/acls", None, 400, "this would remove all rules"),
+        ("GET", "/v1/acls/decision?principal=User:a", None, 400, "query.operation"),
+        ("PUT", "/v1/users/ada", {"password": "x", "mechanisms": ["PLAIN"]}, 400, "body.mechanisms"),
+        ("DELETE", "/v1/users/missing", None, 404, "GET /v1/users lists all"),
+        ("PUT", "/v1/cluster/quorum/voters/9", None, 404, "no observer"),
+        ("DELETE", "/v1/cluster/quorum/voters/9", None, 404, "no voter"),
         ("GET", "/v1/quotas", None, 501, "no quotas"),
         ("GET", "/v1/nothing", None, 404, "/v1/openapi.json"),
         ("PUT", "/v1/cluster", None, 405, "use GET"),
@@ -160,6 +166,17 @@ def test_the_cluster_and_its_brokers_are_described(manager: ManagerProcess, topi
     assert listed["leads"] == cluster["partitions"]
     assert manager.call("GET", "/v1/brokers/1")["node_id"] == 1
     assert manager.call("GET", "/v1/cluster/quorum")["leader"] == 1
+
+
+def test_a_broker_is_invited_and_the_only_voter_stays(manager: ManagerProcess) -> None:
+    response = manager.http.post("/v1/brokers/invitations", json={"valid_seconds": 600})
+    assert (response.status_code, response.headers["cache-control"]) == (201, "no-store"), response.text
+    assert response.json()["expires_ms"] > 0
+    assert len(response.json()["token"]) > 30
+    assert response.json()["token"] not in str(manager.call("GET", "/v1/audit"))
+    refused = manager.call("DELETE", "/v1/cluster/quorum/voters/1", status=400)
+    assert refused["error"] == "INVALID_REQUEST"
+    assert [each["node_id"] for each in manager.call("GET", "/v1/cluster/quorum")["voters"]] == [1]
 
 
 def test_a_group_is_described_reset_and_deleted(manager: ManagerProcess, broker: EmbeddedBroker, topic: str) -> None:

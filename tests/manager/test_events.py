@@ -12,6 +12,7 @@ import pytest
 from headrace.client import Admin
 from headrace.client.types import ChangedPartition, ChangedTopic, MetadataChanges, RegisteredBroker, TopicChangeKind
 from headrace.manager.change_events import ChangeEvents, ChangeStream
+from headrace.manager.cluster_address import ClusterAddress
 from headrace.manager.limits import CHANGE_EVENTS_KEPT_MAX
 from headrace.model.ids import TopicPartition
 from headrace.testing import EmbeddedBroker
@@ -99,7 +100,7 @@ def taken(stream: ChangeStream) -> list[bytes]:
 
 
 def followed(*found: MetadataChanges) -> ChangeEvents:
-    made = ChangeEvents("127.0.0.1:1")
+    made = ChangeEvents(ClusterAddress("127.0.0.1:1"))
     made._version = made._kept_after = 0
     for each in found:
         made._take(each)
@@ -174,7 +175,7 @@ def test_the_groups_are_known_before_a_stream_begins(broker: EmbeddedBroker) -> 
     """Otherwise a group that is created right after the event `begin` could be in the first list."""
 
     async def begun() -> dict[str, str] | None:
-        made = ChangeEvents(broker.bootstrap_servers)
+        made = ChangeEvents(ClusterAddress(broker.bootstrap_servers))
         stream = made.stream(kinds=("group",), topics=(), after_version=None)
         try:
             await anext(stream)

@@ -28,7 +28,7 @@ def run(manager: ManagerProcess, command: list[str], text: str) -> str:
 
 
 def test_the_commands_with_curl_run(manager: ManagerProcess, tmp_path: Path) -> None:
-    commands, keyed, reading = snippets("sh")
+    commands, keyed, reading, secured = snippets("sh")
     printed = run(manager, ["sh", "-ec"], commands.replace("\ncurl", "\necho; curl"))
     created, produced, read, cluster = printed.splitlines()
     assert '"name":"orders"' in created
@@ -41,6 +41,9 @@ def test_the_commands_with_curl_run(manager: ManagerProcess, tmp_path: Path) -> 
     assert '"offset":' in first
     with chdir(tmp_path):
         assert run(manager, ["sh", "-ec"], reading) == ""
+    users, rules = run(manager, ["sh", "-ec"], secured.replace("\ncurl", "\necho; curl")).splitlines()
+    assert users == "[]"
+    assert "SECURITY_DISABLED" in rules, "this broker has no authorizer"
     (client,) = manager.call("GET", "/v1/clients")
     assert sum(part["committed"] for part in manager.call("GET", f"/v1/groups/{client['id']}/lag")) > 0
 

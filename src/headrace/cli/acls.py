@@ -12,13 +12,9 @@ from headrace.cli.group import CommandGroup
 from headrace.cli.options import json_option
 from headrace.cli.outcomes import fail_on_errors
 from headrace.client import Admin
-from headrace.core.access.acls import WILDCARD, AccessRule, PatternType, Permission, RuleFilter, RuleIndex
+from headrace.core.access.acls import WILDCARD, AccessRule, PatternType, Permission
 from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
-
-OPERATIONS = {
-    operation.name.lower().replace("_", "-"): operation for operation in Operation if operation != Operation.ANY
-}
-ANYTHING = RuleFilter(AclResourceType.ANY, None, PatternType.ANY, None, None, Operation.ANY, Permission.ANY)
+from headrace.operations.access_rules import ANYTHING, OPERATIONS, RuleText, decide, rule_text
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -105,9 +101,11 @@ def list_rules(bootstrap: str, properties: Properties, principal: str | None, as
     with Admin(bootstrap, **properties) as admin:
         found = admin.access_rules(ANYTHING._replace(principal=principal))
     if as_json:
-        print_json([dict(zip(_COLUMNS, _cells(rule), strict=True)) for rule in sorted(found)])
+        print_json([rule_text(rule)._asdict() for rule in sorted(found)])
     else:
-        print_table(_COLUMNS, map(_cells, sorted(found)), empty="no access rules: headrace acls add adds one")
+        print_table(
+            RuleText._fields, map(rule_text, sorted(found)), empty="no access rules: headrace acls add adds one"
+        )
 
 
 @command.command("remove")
@@ -163,38 +161,16 @@ def check(
     The super users and allow.everyone.if.no.acl.found of the brokers are not considered.
     """
     kind, name = _resource(topic, group, transactional_id, is_cluster)
-    index = RuleIndex()
     with Admin(bootstrap, **properties) as admin:
-        for rule in admin.access_rules(ANYTHING):
-            index.add(rule)
-    decision = index.decide(principal, host, OPERATIONS[operation], kind, name)
+        decision = decide(admin, principal=principal, host=host, operation=OPERATIONS[operation], kind=kind, name=name)
     reason = "no rule allows it" if decision.rule is None else f"by the rule {_text(decision.rule)}"
     click.echo(f"{'allowed' if decision.allowed else 'denied'}: {reason}")
     if not decision.allowed:
         ctx.exit(EXIT_FAILED)
 
 
-_COLUMNS = ("principal", "host", "permission", "operation", "resource", "name", "pattern")
-
-
-def _cells(rule: AccessRule) -> tuple[str, ...]:
-    return (
-        rule.principal,
-        rule.host,
-        _name(Permission, rule.permission),
-        _name(Operation, rule.operation),
-        _name(AclResourceType, rule.resource_type),
-        rule.resource_name,
-        _name(PatternType, rule.pattern_type),
-    )
-
-
-def _name(kind: Any, number: int) -> str:
-    return kind(number).name.lower().replace("_", "-") if number in list(kind) else str(number)
-
-
 def _text(rule: AccessRule) -> str:
-    principal, host, permission, operation, kind, name, pattern = _cells(rule)
+    principal, host, permission, operation, kind, name, pattern = rule_text(rule)
     of_names = " and names that begin with it" if pattern == "prefixed" else ""
     from_host = "" if host == WILDCARD else f" from {host}"
     return f'{permission} {principal}{from_host} {operation} on {kind} "{name}"{of_names}'

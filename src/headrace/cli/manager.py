@@ -4,7 +4,7 @@ from typing import IO
 
 import click
 
-from headrace.cli.connection import bootstrap_option
+from headrace.cli.connection import Properties, connection_options
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
 from headrace.cli.manager_users import users
@@ -51,11 +51,12 @@ SECRET_LENGTH_MAX = 4_096
 )
 @click.option("--oidc-ca", metavar="FILE", help="Certificates by which the provider is recognised. [default: system]")
 @catalog_option
-@bootstrap_option
+@connection_options
 @click.pass_context
 def command(
     ctx: click.Context,
     bootstrap: str,
+    properties: Properties,
     catalog: str,
     listen: str,
     tls_cert: str | None,
@@ -81,10 +82,13 @@ def command(
         return
     try:
         from headrace.manager.access.identity_provider import ProviderSettings, check_provider, parse_roles
+        from headrace.manager.cluster_address import ClusterAddress, check_address
         from headrace.manager.server import run
         from headrace.manager.settings import ManagerSettings, parse_listen, parse_proxies, parse_url
     except ImportError as missing:
         raise Failure(f'the manager needs the package {missing.name}: pip install "headrace[manager]"') from None
+    cluster = ClusterAddress(bootstrap, properties)
+    check_address(cluster)
     host, port = parse_listen(listen)
     provider = None
     if oidc_issuer is not None:
@@ -103,7 +107,7 @@ def command(
         check_provider(provider)
     run(
         ManagerSettings(
-            bootstrap=bootstrap,
+            cluster=cluster,
             host=host,
             port=port,
             root_path=root_path.rstrip("/"),

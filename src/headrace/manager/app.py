@@ -21,6 +21,7 @@ from headrace.manager.access.logins import Logins
 from headrace.manager.access.mask_rules import Masks
 from headrace.manager.api import (
     access,
+    access_rules,
     audit,
     brokers,
     clients,
@@ -83,6 +84,7 @@ ROUTERS = (
         groups,
         transactions,
         users,
+        access_rules,
     ),
 )
 
@@ -91,9 +93,9 @@ def create_app(settings: ManagerSettings, catalog: Catalog) -> tuple[Application
     """Return the application and its parts; it connects to the cluster when the first request needs it."""
     metrics = ManagerMetrics()
     key = catalog.run_here(lambda connection: shared_key(connection, FORWARDING), writes=True).hex().encode()
-    cluster_calls = ClusterCalls(settings.bootstrap)
-    writers, readers = Writers(settings.bootstrap, metrics), Readers(settings.bootstrap)
-    keyed = KeyedWrites(settings.bootstrap, cluster=cluster_calls, readers=readers, writers=writers)
+    cluster_calls = ClusterCalls(settings.cluster)
+    writers, readers = Writers(settings.cluster, metrics), Readers(settings.cluster)
+    keyed = KeyedWrites(settings.cluster, cluster=cluster_calls, readers=readers, writers=writers)
     provider = None if settings.provider is None else IdentityProvider(settings.provider, catalog)
     callers = Callers(catalog, cluster_calls, needs_users=not settings.is_local or provider is not None)
     masks = Masks(catalog)
@@ -102,7 +104,7 @@ def create_app(settings: ManagerSettings, catalog: Catalog) -> tuple[Application
         logins=Logins(catalog), masks=masks, identity_provider=provider,
         writers=writers, readers=readers, keyed=keyed, feeds=Feeds(readers),
         overview=Overview(cluster_calls), clients=ClientSamples(cluster_calls),
-        changes=ChangeEvents(settings.bootstrap), registrations=Registrations(catalog, cluster_calls),
+        changes=ChangeEvents(settings.cluster), registrations=Registrations(catalog, cluster_calls),
     )  # fmt: skip
 
     recorder = HistoryRecorder(catalog, cluster_calls)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from headrace.client.aio.admin import Admin
 from headrace.client.errors import ClientError, UnsupportedByBroker
 from headrace.client.types import MetadataChanges, ResourceType, TopicChangeKind
+from headrace.manager.cluster_address import ClusterAddress
 from headrace.manager.event_streams import encoded_event
 from headrace.manager.limits import (
     ADMIN_TIMEOUT_MS,
@@ -92,8 +93,8 @@ class ChangeStream:
 
 
 class ChangeEvents:
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, cluster: ClusterAddress) -> None:
+        self._cluster = cluster
         self._streams: set[ChangeStream] = set()
         self._starting = asyncio.Lock()
         self._listing = asyncio.Lock()
@@ -159,7 +160,7 @@ class ChangeEvents:
         task.add_done_callback(self._tasks.discard)
 
     def _created(self) -> Admin:
-        return Admin(self._bootstrap, client_id="headrace-manager", timeout_ms=ADMIN_TIMEOUT_MS)
+        return Admin(**self._cluster.options(), timeout_ms=ADMIN_TIMEOUT_MS)
 
     @property
     def _is_wanted(self) -> bool:

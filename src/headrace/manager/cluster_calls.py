@@ -12,6 +12,7 @@ from anyio.to_thread import run_sync
 
 from headrace.client import Admin
 from headrace.client.errors import BrokerUnreachable, DeadlineExceeded
+from headrace.manager.cluster_address import ClusterAddress
 from headrace.manager.limits import ADMIN_CALLS_AT_ONCE_MAX, ADMIN_CALLS_WAITING_MAX, ADMIN_TIMEOUT_MS
 from headrace.manager.problems import ApiProblem
 
@@ -21,8 +22,8 @@ T = TypeVar("T")
 class ClusterCalls:
     """A pool of blocking clients; it connects when the first call is made."""
 
-    def __init__(self, bootstrap: str, *, timeout_ms: int = ADMIN_TIMEOUT_MS) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, cluster: ClusterAddress, *, timeout_ms: int = ADMIN_TIMEOUT_MS) -> None:
+        self._cluster = cluster
         self._timeout_ms = timeout_ms
         self._idle: list[Admin] = []
         self._limiter: CapacityLimiter | None = None
@@ -52,7 +53,7 @@ class ClusterCalls:
         return result
 
     def _connected(self) -> Admin:
-        return Admin(self._bootstrap, client_id="headrace-manager", timeout_ms=self._timeout_ms)
+        return Admin(**self._cluster.options(), timeout_ms=self._timeout_ms)
 
     def _give_back(self, admin: Admin) -> None:
         if self._is_closed:

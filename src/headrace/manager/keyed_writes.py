@@ -20,6 +20,7 @@ from headrace.client import Admin
 from headrace.client.aio.producer import Producer
 from headrace.client.errors import BrokerError, ClientError, InvalidArgument
 from headrace.client.types import ConsumerRecord, NewTopic, RecordMetadata
+from headrace.manager.cluster_address import ClusterAddress
 from headrace.manager.cluster_calls import ClusterCalls
 from headrace.manager.limits import (
     IDEMPOTENCY_KEYS_MAX,
@@ -105,8 +106,8 @@ def digest(*parts: bytes) -> bytes:
 
 
 class KeyedWrites:
-    def __init__(self, bootstrap: str, *, cluster: ClusterCalls, readers: Readers, writers: Writers) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, address: ClusterAddress, *, cluster: ClusterCalls, readers: Readers, writers: Writers) -> None:
+        self._address = address
         self._cluster = cluster
         self._readers = readers
         self._writers = writers
@@ -138,7 +139,7 @@ class KeyedWrites:
         async with self._opening:
             if not self._lanes:
                 count = await self._cluster.run(ensure_topic)
-                self._lanes = [KeyLane(self._bootstrap, self._readers, partition) for partition in range(count)]
+                self._lanes = [KeyLane(self._address, self._readers, partition) for partition in range(count)]
 
     async def close(self) -> None:
         await asyncio.gather(*(lane.close() for lane in self._lanes))
@@ -192,8 +193,8 @@ def is_lasting(error: ClientError) -> bool:
 class KeyLane:
     """The keys of one partition: one transaction at a time commits all requests that wait."""
 
-    def __init__(self, bootstrap: str, readers: Readers, partition: int) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, address: ClusterAddress, readers: Readers, partition: int) -> None:
+        self._address = address
         self._readers = readers
         self._place = TopicPartition(TOPIC, partition)
         self._entropy = RealEntropy()
@@ -346,8 +347,7 @@ class KeyLane:
 
     def _created(self) -> Producer:
         return Producer(
-            self._bootstrap,
-            client_id="headrace-manager",
+            **self._address.options(),
             transactional_id=TRANSACTIONAL_ID.format(self._place.partition),
             linger_ms=0,
             max_request_size=REQUEST_BYTES_MAX,

@@ -183,6 +183,9 @@ HEARTBEAT_MS = 750
 MANAGER_FORGOTTEN_MS = 60_000
 """Time without a heartbeat after which a manager leaves the list of managers."""
 
+ACCESS_RULES_PER_REQUEST_MAX = 1_000
+"""Access rules that one request adds."""
+
 USERS_MAX = 1_000
 """Users of the manager in the catalog."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from headrace.client.aio.consumer import Consumer
 from headrace.client.errors import ClientError
+from headrace.manager.cluster_address import ClusterAddress
 from headrace.manager.limits import READ_FETCH_BYTES_MAX, READER_WAIT_SECONDS_MAX, READERS_MAX
 from headrace.manager.problems import ApiProblem
 
@@ -14,8 +15,8 @@ REQUEST_TIMEOUT_MS = 10_000
 
 
 class Readers:
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, cluster: ClusterAddress) -> None:
+        self._cluster = cluster
         self._places = asyncio.Semaphore(READERS_MAX)
 
     @asynccontextmanager
@@ -40,8 +41,7 @@ class Readers:
 
     def create(self) -> Consumer[bytes | None]:
         return Consumer(
-            bootstrap_servers=self._bootstrap,
-            client_id="headrace-manager",
+            **self._cluster.options(),
             auto_offset_reset="none",
             unknown_topics="raise",
             allow_auto_create_topics=False,

@@ -5,6 +5,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from headrace.manager.cluster_address import ClusterAddress
 from headrace.operations.errors import OperationError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ PORT_MAX = 65_535
 class ManagerSettings:
     """`root_path` is the prefix that a proxy removes, such as `/headrace`; empty without one."""
 
-    bootstrap: str
+    cluster: ClusterAddress
     host: str = "127.0.0.1"
     port: int = 8092
     """0 selects a free port."""

@@ -9,6 +9,7 @@ from headrace.client.aio.producer import Delivery, Producer
 from headrace.client.core.partitioners import partition_for_key
 from headrace.client.errors import ClientError, InvalidArgument
 from headrace.client.types import RecordMetadata
+from headrace.manager.cluster_address import ClusterAddress
 from headrace.manager.limits import PRODUCE_TIMEOUT_MS, REQUEST_BODY_BYTES_MAX
 from headrace.manager.metrics import ManagerMetrics
 from headrace.wire.records.builder import BatchBuilder
@@ -38,8 +39,8 @@ class WrittenRecord(NamedTuple):
 
 
 class Writers:
-    def __init__(self, bootstrap: str, metrics: ManagerMetrics) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, cluster: ClusterAddress, metrics: ManagerMetrics) -> None:
+        self._cluster = cluster
         self._metrics = metrics
         self._producers: dict[Acks, Producer] = {}
         self._turn = 0
@@ -64,8 +65,7 @@ class Writers:
         found = self._producers.get(acks)
         if found is None:
             found = self._producers[acks] = Producer(
-                self._bootstrap,
-                client_id="headrace-manager",
+                **self._cluster.options(),
                 acks=acks,
                 linger_ms=LINGER_MS,
                 batch_size=BATCH_BYTES,

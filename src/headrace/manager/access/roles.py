@@ -47,7 +47,7 @@ WRITTEN = RouteRule(UserRole.EDITOR)
 EDITED = RouteRule(UserRole.EDITOR, is_audited=True)
 ADMIN_SEEN = RouteRule(UserRole.ADMIN)
 ADMINISTERED = RouteRule(UserRole.ADMIN, is_audited=True)
-BROKER_CONFIGS = RouteRule(UserRole.ADMIN, is_audited=True, has_secrets=True)
+ADMIN_SECRETS = RouteRule(UserRole.ADMIN, is_audited=True, has_secrets=True)
 LOGIN = RouteRule(UserRole.ANYONE, is_audited=True, has_secrets=True)
 OWN_CHANGE = RouteRule(UserRole.VIEWER, is_audited=True, has_secrets=True)
 OWN_LEASED = RouteRule(UserRole.VIEWER, is_audited=True, has_secrets=True, is_leased=True)
@@ -115,7 +115,7 @@ RULES: dict[tuple[str, str], RouteRule] = {
     ("DELETE", "/v1/brokers/{node_id}"): ADMINISTERED,
     ("POST", "/v1/brokers/{node_id}/drain"): ADMINISTERED,
     ("GET", "/v1/brokers/{broker}/configs"): SEEN,
-    ("PATCH", "/v1/brokers/{broker}/configs"): BROKER_CONFIGS,
+    ("PATCH", "/v1/brokers/{broker}/configs"): ADMIN_SECRETS,
     ("GET", "/v1/cluster"): SEEN,
     ("GET", "/v1/cluster/quorum"): SEEN,
     ("GET", "/v1/groups"): SEEN,
@@ -126,8 +126,16 @@ RULES: dict[tuple[str, str], RouteRule] = {
     ("GET", "/v1/transactions"): SEEN,
     ("GET", "/v1/transactions/{transactional_id}"): SEEN,
     ("POST", "/v1/transactions/{transactional_id}/abort"): EDITED,
+    ("POST", "/v1/brokers/invitations"): ADMINISTERED,
+    ("PUT", "/v1/cluster/quorum/voters/{node_id}"): ADMINISTERED,
+    ("DELETE", "/v1/cluster/quorum/voters/{node_id}"): ADMINISTERED,
     ("GET", "/v1/users"): ADMIN_SEEN,
+    ("PUT", "/v1/users/{user}"): ADMIN_SECRETS,
+    ("DELETE", "/v1/users/{user}"): ADMINISTERED,
     ("GET", "/v1/acls"): ADMIN_SEEN,
+    ("POST", "/v1/acls"): ADMINISTERED,
+    ("DELETE", "/v1/acls"): ADMINISTERED,
+    ("GET", "/v1/acls/decision"): ADMIN_SEEN,
     ("GET", "/v1/quotas"): ADMIN_SEEN,
 }
 """By method and path. The method of a WebSocket is WEBSOCKET. A route that is missing here is refused."""

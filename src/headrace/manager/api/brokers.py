@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
 
 from headrace.client import Admin
 from headrace.client.types import ClusterDescription
@@ -12,6 +13,7 @@ from headrace.manager.problems import ApiProblem
 from headrace.manager.responses import respond
 from headrace.operations.broker_usage import BrokerUsage, cluster_usage
 
+INVITATION_SECONDS_MAX = 7 * 24 * 3_600
 router = APIRouter(prefix="/v1/brokers", tags=["brokers"])
 
 
@@ -38,6 +40,19 @@ class BrokerView:
     log_dirs: list[DirectoryView]
 
 
+class InvitationWanted(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    valid_seconds: int = Field(3_600, ge=60, le=INVITATION_SECONDS_MAX, description="Time in which it can be used.")
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationView:
+    token: str
+    """A secret: a broker joins the cluster with it, once, by `headrace broker --join TOKEN`."""
+    expires_ms: int
+
+
 @router.get("", response_model=list[BrokerView], summary="List the brokers")
 async def list_brokers(request: Request, parts: Parts) -> Response:
     """All registered brokers; a shard is a broker with a node id of its own."""
@@ -51,6 +66,14 @@ async def describe(request: Request, parts: Parts, node_id: int) -> Response:
         if usage.broker.node_id == node_id:
             return respond(request, _view(usage))
     raise _unknown(node_id, (usage.broker.node_id for usage in usages))
+
+
+@router.post("/invitations", response_model=InvitationView, status_code=201, summary="Invite a broker to the cluster")
+async def invite(request: Request, parts: Parts, wanted: InvitationWanted) -> Response:
+    """201 with a token, with which one broker joins: `headrace broker --join TOKEN`."""
+    made = await parts.cluster.run(lambda admin: admin.invite(lifetime_ms=wanted.valid_seconds * 1_000))
+    headers = {"cache-control": "no-store"}
+    return respond(request, InvitationView(made.token, made.expiry_ms), status=201, headers=headers)
 
 
 @router.delete("/{node_id}", status_code=204, summary="Unregister a broker that is gone for good")

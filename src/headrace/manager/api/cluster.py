@@ -1,12 +1,15 @@
 """The cluster: its health with the reasons, and the metadata quorum."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request, Response
 
-from headrace.client.types import QuorumReplica
+from headrace.client import Admin
+from headrace.client.types import QuorumDescription, QuorumReplica
 from headrace.log.checkpoints import encode_uuid
 from headrace.manager.parts import Parts
+from headrace.manager.problems import ApiProblem
 from headrace.manager.responses import respond
 from headrace.operations.cluster_health import ClusterStatus, cluster_status
 
@@ -68,15 +71,49 @@ async def describe(request: Request, parts: Parts) -> Response:
 
 @router.get("/quorum", response_model=QuorumView, summary="The metadata quorum")
 async def quorum(request: Request, parts: Parts) -> Response:
-    found = await parts.cluster.run(lambda admin: admin.quorum())
-    view = QuorumView(
+    return respond(request, _quorum(await parts.cluster.run(lambda admin: admin.quorum())))
+
+
+@router.put("/quorum/voters/{node_id}", response_model=QuorumView, summary="Make an observer a voter of the quorum")
+async def add_voter(request: Request, parts: Parts, node_id: int) -> Response:
+    """For repairs: the active controller promotes observers up to `headrace.controllers.target` by itself."""
+
+    def added(admin: Admin) -> QuorumDescription:
+        found = _member(node_id, admin.quorum().observers, "observer")
+        admin.add_voter(node_id, found.directory_id)
+        return admin.quorum()
+
+    return respond(request, _quorum(await parts.cluster.run(added)))
+
+
+@router.delete("/quorum/voters/{node_id}", response_model=QuorumView, summary="Remove a voter of the quorum")
+async def remove_voter(request: Request, parts: Parts, node_id: int) -> Response:
+    """For example one whose machine is lost. A controller that runs becomes an observer."""
+
+    def removed(admin: Admin) -> QuorumDescription:
+        found = _member(node_id, admin.quorum().voters, "voter")
+        admin.remove_voter(node_id, found.directory_id)
+        return admin.quorum()
+
+    return respond(request, _quorum(await parts.cluster.run(removed)))
+
+
+def _member(node_id: int, replicas: Sequence[QuorumReplica], role: str) -> QuorumReplica:
+    for replica in replicas:
+        if replica.node_id == node_id:
+            return replica
+    known = ", ".join(str(replica.node_id) for replica in replicas) or "none"
+    raise ApiProblem(404, f"node {node_id} is no {role} of the metadata quorum; {role}s: {known}")
+
+
+def _quorum(found: QuorumDescription) -> QuorumView:
+    return QuorumView(
         found.leader,
         found.leader_epoch,
         found.high_watermark,
         [_replica(each) for each in found.voters],
         [_replica(each) for each in found.observers],
     )
-    return respond(request, view)
 
 
 def _replica(replica: QuorumReplica) -> QuorumReplicaView:
