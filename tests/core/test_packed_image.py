@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.core.controller.broker_index import STALE_ENTRIES_MIN, BrokerIndex
 from headrace.core.controller.delta import MetadataDelta, apply_with_delta, delta_between
-from headrace.core.controller.image import MetadataImage, TopicImage
+from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.partition_states import (
     PARTITIONS_PER_RECORD_MAX,
     ROW_FIELDS,
@@ -31,6 +31,7 @@ from headrace.core.controller.records import (
     decode_record,
     encode_record,
 )
+from headrace.core.controller.topic_image import TopicImage
 from headrace.model.ids import NO_NODE, LeaderEpoch, NodeId, TopicId, TopicPartition
 
 BROKERS = [NodeId(number) for number in range(5)]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.core.controller.broker_image import BrokerImage
 from headrace.core.controller.commands import Refused
-from headrace.core.controller.image import BrokerImage
 from headrace.core.controller.placement import Placement
 from headrace.core.controller.records import FeatureLevelRecord
 from headrace.core.controller.settings import ControllerSettings

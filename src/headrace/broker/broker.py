@@ -87,29 +87,12 @@ class RunningBroker:
         self.timers = timers
         self.metrics = metrics
         self.logger = logger
-        member = ClusterMember(
-            config=lambda: self.config,
-            cluster_id=cluster_id,
-            controller=controller,
-            peers=self.peers,
-            timers=timers,
-            logger=logger,
-            log_end_of=partitions.log_end_of,
-            health=partial(take_health, metrics, partitions, ports.spawner),
-        )
+        member = self._compose_member()
         self.membership = member.membership
         self.lifecycle = member.lifecycle
         self.log_end_reporter = member.log_end_reporter
         self.replication = partitions.replication = self._compose_replication(ports, fetch_links or NoPeers(timers))
-        self.fault_reporter = FaultReporter(
-            node_id=self.node_id,
-            broker_epoch=lambda: self.lifecycle.broker_epoch,
-            controller=controller,
-            membership=self.membership,
-            peers=self.peers,
-            replicas=self.replication.faulty,
-            timers=timers,
-        )
+        self.fault_reporter = self._compose_fault_reporter()
         partitions.on_fault = self.fault_reporter.look_soon
         self.served_fetches = ServedFetches(self)
         self.on_configured: Callable[[BrokerConfig], None] = lambda config: None
@@ -149,6 +132,29 @@ class RunningBroker:
         self.produce = self._compose_produce()
         self.lookups = Lookups(ports.spawner, timers)
         partitions.on_led = self._partition_led
+
+    def _compose_member(self) -> ClusterMember:
+        return ClusterMember(
+            config=lambda: self.config,
+            cluster_id=self.cluster_id,
+            controller=self.controller,
+            peers=self.peers,
+            timers=self.timers,
+            logger=self.logger,
+            log_end_of=self.partitions.log_end_of,
+            health=partial(take_health, self.metrics, self.partitions, self.spawner),
+        )
+
+    def _compose_fault_reporter(self) -> FaultReporter:
+        return FaultReporter(
+            node_id=self.node_id,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+            controller=self.controller,
+            membership=self.membership,
+            peers=self.peers,
+            replicas=self.replication.faulty,
+            timers=self.timers,
+        )
 
     def _compose_replication(self, ports: Ports, fetch_links: PeerRequests) -> PartitionReplication:
         return PartitionReplication(

@@ -3,9 +3,9 @@
 from collections.abc import Set
 
 from headrace.broker.services import MetadataSource, PartitionLookup
-from headrace.core.controller.image import TopicImage
 from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.core.controller.records import Endpoint
+from headrace.core.controller.topic_image import TopicImage
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_NODE, NodeId
 from headrace.wire.metadata import PartitionMetadata, encode_topic, topic_layout

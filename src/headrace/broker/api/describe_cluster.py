@@ -2,7 +2,7 @@
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.authorization import CLUSTER_OPERATIONS, authorized_operations
-from headrace.core.controller.image import BrokerImage
+from headrace.core.controller.broker_image import BrokerImage
 from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_cluster import (

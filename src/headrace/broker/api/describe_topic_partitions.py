@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.authorization import TOPIC_OPERATIONS, authorized_operations
 from headrace.broker.api.support.linearizable import respond_when_confirmed
-from headrace.core.controller.image import TopicImage
 from headrace.core.controller.names import INTERNAL_TOPICS
+from headrace.core.controller.topic_image import TopicImage
 from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_topic_partitions import (

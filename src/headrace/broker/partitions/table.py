@@ -23,9 +23,10 @@ from headrace.broker.partitions.role_changes import RoleChanges
 from headrace.broker.partitions.syncs import Syncs
 from headrace.broker.timers import Timers
 from headrace.core.controller.delta import MetadataDelta
-from headrace.core.controller.image import MetadataImage, TopicImage
+from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.partition_states import PartitionState
 from headrace.core.controller.replica_faults import ReplicaFault, may_be_replaced
+from headrace.core.controller.topic_image import TopicImage
 from headrace.core.replication.role import Idle
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory

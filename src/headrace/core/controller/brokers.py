@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Set
 
 import msgspec
 
+from headrace.core.controller.broker_image import BrokerImage
 from headrace.core.controller.commands import (
     BrokerHeartbeat,
     BrokerRegistration,
@@ -19,7 +20,7 @@ from headrace.core.controller.commands import (
     Refused,
 )
 from headrace.core.controller.features import unsupported_feature
-from headrace.core.controller.image import BrokerImage, MetadataImage
+from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.partition_changes import NO_NODES, change, change_record
 from headrace.core.controller.records import (
     BrokerRegistrationChangeRecord,

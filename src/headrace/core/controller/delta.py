@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headrace.core.controller.image import MetadataImage, TopicImage
+from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import (
     AccessRuleRecord,
     BrokerRegistrationChangeRecord,
@@ -18,6 +18,7 @@ from headrace.core.controller.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from headrace.core.controller.topic_image import TopicImage
 from headrace.model.ids import TopicId, TopicPartition
 
 

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from headrace.core.controller.commands import PARTITIONS_PER_REQUEST_MAX, ControllerDecision
-from headrace.core.controller.image import ConfigResource, MetadataImage, TopicImage
+from headrace.core.controller.image import ConfigResource, MetadataImage
 from headrace.core.controller.partition_changes import Election, change, change_record
 from headrace.core.controller.partition_states import PartitionState
 from headrace.core.controller.records import PartitionChangeRecord, ResourceKind
 from headrace.core.controller.settings import ControllerSettings
+from headrace.core.controller.topic_image import TopicImage
 from headrace.core.controller.topic_rules import TopicRules
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_NODE

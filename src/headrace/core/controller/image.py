@@ -8,9 +8,9 @@ them: both are cheap with a million partitions.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
 from headrace.core.access.acls import AccessRule
+from headrace.core.controller.broker_image import BrokerImage
 from headrace.core.controller.broker_index import BrokerIndex
 from headrace.core.controller.partition_states import PartitionState, PartitionStates, Tables
 from headrace.core.controller.records import (
@@ -22,7 +22,6 @@ from headrace.core.controller.records import (
     ConfigRecord,
     Endpoint,
     FeatureLevelRecord,
-    FeatureRange,
     LoginSecretRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -39,70 +38,13 @@ from headrace.core.controller.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from headrace.core.controller.topic_image import TopicImage
 from headrace.model.ids import NO_NODE, LeaderEpoch, NodeId, TopicId
 
 ConfigResource = tuple[int, str]
 """A ResourceKind and a name; the empty broker name stands for every broker."""
 
 NO_CONFIGS: Mapping[str, str] = {}
-
-
-class TopicImage:
-    """One topic; `partitions` is indexed by partition number.
-
-    Only the image that owns a topic changes it; an image that shares it with a copy makes its own first.
-    """
-
-    __slots__ = ("name", "number", "owner", "partitions", "topic_id")
-
-    def __init__(
-        self, name: str, topic_id: TopicId, partitions: PartitionStates, *, number: int, owner: object
-    ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = partitions
-        self.number = number
-        self.owner = owner
-
-    @property
-    def replication_factor(self) -> int:
-        """The number of replicas of the first partition, which configs of the topic go by."""
-        return len(self.partitions[0].replicas) if len(self.partitions) else 0
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, TopicImage):
-            return NotImplemented
-        return (self.name, self.topic_id, self.partitions) == (other.name, other.topic_id, other.partitions)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"TopicImage({self.name!r}, {self.topic_id.hex()}, {self.partitions!r})"
-
-
-class BrokerImage(NamedTuple):
-    node_id: NodeId
-    incarnation: bytes
-    broker_epoch: int
-    endpoints: Mapping[str, Endpoint]
-    """By listener name."""
-    rack: str | None
-    host: str
-    fenced: bool = False
-    """True from the registration until the broker has caught up, and after its session is over."""
-    features: tuple[FeatureRange, ...] = ()
-    directories: tuple[bytes, ...] = ()
-    is_controller: bool = False
-    metadata_directory: bytes = b""
-    in_controlled_shutdown: bool = False
-    boot_id: str = ""
-    impaired: bool = False
-    """True while the broker is too slow or full to lead while others can."""
-
-    @property
-    def takes_partitions(self) -> bool:
-        """Return whether replicas on this broker may be new, in sync or leaders."""
-        return not self.fenced and not self.in_controlled_shutdown
 
 
 class MetadataImage:

@@ -15,11 +15,12 @@ from headrace.core.controller.commands import (
     Refused,
 )
 from headrace.core.controller.elections import eligible_no_more
-from headrace.core.controller.image import MetadataImage, TopicImage
+from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.partition_changes import change, change_record
 from headrace.core.controller.partition_states import PartitionState
 from headrace.core.controller.records import PartitionChangeRecord, Record
 from headrace.core.controller.settings import ControllerSettings
+from headrace.core.controller.topic_image import TopicImage
 from headrace.core.controller.topic_rules import TopicRules
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId, TopicId

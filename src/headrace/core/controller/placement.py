@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heapreplace
 from typing import NamedTuple
 
+from headrace.core.controller.broker_image import BrokerImage
 from headrace.core.controller.commands import Refused
-from headrace.core.controller.image import BrokerImage, MetadataImage
+from headrace.core.controller.image import MetadataImage
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 

@@ -8,14 +8,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from headrace.core.controller.broker_image import BrokerImage
 from headrace.core.controller.commands import PARTITIONS_PER_REQUEST_MAX, ControllerDecision, Refused
 from headrace.core.controller.elections import eligible_no_more
-from headrace.core.controller.image import BrokerImage, MetadataImage, TopicImage
+from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.partition_changes import change, change_record, directories_of
 from headrace.core.controller.partition_states import PartitionState
 from headrace.core.controller.placement import failure_domains
 from headrace.core.controller.records import METADATA_VERSION, REPLICATION_LEVEL, PartitionChangeRecord
 from headrace.core.controller.settings import ControllerSettings
+from headrace.core.controller.topic_image import TopicImage
 from headrace.core.controller.topic_rules import TopicRules
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import LeaderEpoch, NodeId

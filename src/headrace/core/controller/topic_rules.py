@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Set
 
-from headrace.core.controller.image import MetadataImage, TopicImage
+from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.partition_changes import ElectionRules
 from headrace.core.controller.settings import ControllerSettings
+from headrace.core.controller.topic_image import TopicImage
 from headrace.model.configs import TOPIC_CONFIGS
 from headrace.model.configs.layers import BrokerLayers
 from headrace.model.ids import NO_NODE, NodeId

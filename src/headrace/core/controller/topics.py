@@ -16,7 +16,7 @@ from headrace.core.controller.commands import (
     TopicToDelete,
 )
 from headrace.core.controller.configs import check_new_topic_configs
-from headrace.core.controller.image import MetadataImage, TopicImage
+from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.names import CLUSTER_METADATA_TOPIC, CollisionIndex, check_topic_name
 from headrace.core.controller.partition_changes import UNASSIGNED_DIRECTORY
 from headrace.core.controller.placement import DEFAULT_REPLICATION_FACTOR, Placement, failure_domains
@@ -31,6 +31,7 @@ from headrace.core.controller.records import (
     TopicRecord,
 )
 from headrace.core.controller.settings import ControllerSettings
+from headrace.core.controller.topic_image import TopicImage
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, LeaderEpoch, NodeId, TopicId
 
