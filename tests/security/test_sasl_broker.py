@@ -1,7 +1,5 @@
 """SASL at a broker: stock clients with each mechanism, refused logins, and requests in the wrong order."""
 
-import itertools
-import socket
 import struct
 import time
 
@@ -12,10 +10,10 @@ from headrace.client import Admin, NewScramUser, Producer, ScramMechanism
 from headrace.client.errors import AuthenticationFailed
 from headrace.model.errors import ErrorCode
 from headrace.testing import EmbeddedBroker
-from headrace.wire.apis import ApiKey, codec, is_flexible
-from headrace.wire.messages import sasl_authenticate, sasl_handshake
+from headrace.wire.apis import ApiKey
 
 from .certificates import Authority
+from .raw import Raw
 from .stock import CLIENTS, WAIT_MS, own, own_settings
 
 pytestmark = pytest.mark.process
@@ -167,59 +165,6 @@ def test_clients_authenticate_again_while_they_produce(authority):
 
 
 # Requests by hand
-
-
-class Raw:
-    """A connection that sends requests in any order."""
-
-    def __init__(self, address):
-        host, port = address.split(":")
-        self.socket = socket.create_connection((host, int(port)))
-        self.socket.settimeout(WAIT_MS / 1000)
-        self.numbers = itertools.count(1)
-
-    def send(self, key, version, body):
-        header = struct.pack(">hhih", key, version, next(self.numbers), -1) + (
-            b"\0" if is_flexible(key, version) else b""
-        )
-        self.socket.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
-
-    def ask(self, key, version, request):
-        self.send(key, version, codec(key).encode_request(request, version))
-        frame = self.read()
-        start = 5 if is_flexible(key, version) else 4
-        return codec(key).decode_response(memoryview(frame), start, len(frame), version)
-
-    def read(self):
-        (size,) = struct.unpack(">i", self._exactly(4))
-        return self._exactly(size)
-
-    def _exactly(self, size):
-        found = b""
-        while len(found) < size:
-            chunk = self.socket.recv(size - len(found))
-            if not chunk:
-                raise EOFError
-            found += chunk
-        return found
-
-    def is_closed(self):
-        try:
-            return self.socket.recv(1) == b""
-        except ConnectionResetError:
-            return True
-
-    def handshake(self, mechanism="PLAIN"):
-        return self.ask(ApiKey.SASL_HANDSHAKE, 1, sasl_handshake.SaslHandshakeRequest(mechanism=mechanism))
-
-    def authenticate(self, message):
-        return self.ask(ApiKey.SASL_AUTHENTICATE, 2, sasl_authenticate.SaslAuthenticateRequest(auth_bytes=message))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.socket.close()
 
 
 def test_other_requests_close_a_connection_that_has_not_authenticated(secured):

@@ -5,9 +5,11 @@ from math import inf
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
+from headrace.broker.token_keys import TokenKeys
 from headrace.core.access.login_throttle import LoginThrottle
+from headrace.core.access.oauth_bearer import OAuthBearerLogin
 from headrace.core.access.plain import PlainLogin
-from headrace.core.access.sasl import Login, Proved, SaslSession
+from headrace.core.access.sasl import Login, Proved, Rejection, SaslSession
 from headrace.core.access.scram import (
     MECHANISMS,
     NONCE_BYTES,
@@ -17,6 +19,7 @@ from headrace.core.access.scram import (
 )
 from headrace.core.controller.image import MetadataImage
 from headrace.model.access import ScramMechanism
+from headrace.model.configs.oauth import OAUTHBEARER
 from headrace.model.configs.sasl import PLAIN, SaslConfig
 from headrace.ports.clock import Clock
 from headrace.ports.entropy import Entropy
@@ -28,6 +31,7 @@ class Authentication:
         *,
         image: Callable[[], MetadataImage],
         config: Callable[[], SaslConfig],
+        token_keys: TokenKeys,
         clock: Clock,
         entropy: Entropy,
         metrics: Metrics,
@@ -35,6 +39,7 @@ class Authentication:
     ) -> None:
         self._image = image
         self._config = config
+        self.token_keys = token_keys
         self._clock = clock
         self._entropy = entropy
         self._metrics = metrics
@@ -54,6 +59,8 @@ class Authentication:
         config = self._config()
         if mechanism == PLAIN:
             return PlainLogin(config.users_of_plain(listener))
+        if mechanism == OAUTHBEARER:
+            return OAuthBearerLogin(self.token_keys)
         return ScramLogin(MECHANISMS[mechanism], self, nonce=self._entropy.random_bytes(NONCE_BYTES).hex())
 
     def credential(self, mechanism: ScramMechanism, user: str) -> StoredCredential | None:
@@ -73,10 +80,24 @@ class Authentication:
         """Return how long the answer to this login waits; None if the login is refused because too many wait."""
         return self._throttle.wait_ms(user, address, self._clock.monotonic_ms())
 
+    def start(self) -> None:
+        """Fetch what logins need. Raises ConfigError if they cannot work."""
+        if OAUTHBEARER in self._config().mechanisms:
+            self.token_keys.start()
+
+    def rejected(self, session: SaslSession, rejection: Rejection, *, address: str) -> None:
+        """Note and log a refused token; the client has one more message to send."""
+        session.reject(rejection)
+        self._note_failure(session, "", address, rejection.reason)
+
     def failed(self, session: SaslSession, *, user: str, address: str, reason: str) -> None:
-        """Note and log a failed login."""
-        self._throttle.failed(user, address, self._clock.monotonic_ms())
+        """Note and log a failed login, unless its token was refused before."""
+        if session.rejection is None:
+            self._note_failure(session, user, address, reason)
         session.refuse()
+
+    def _note_failure(self, session: SaslSession, user: str, address: str, reason: str) -> None:
+        self._throttle.failed(user, address, self._clock.monotonic_ms())
         self._metrics.logins_failed += 1
         self._logger.info("authentication failed", user=user, peer=address, mechanism=session.mechanism, reason=reason)
 

@@ -34,6 +34,7 @@ from headrace.broker.replication.fault_reports import FaultReporter
 from headrace.broker.replication.partition_replication import PartitionReplication
 from headrace.broker.replication.served_fetches import ServedFetches
 from headrace.broker.timers import Timers
+from headrace.broker.token_keys import TokenKeys
 from headrace.broker.topic_metadata import TopicMetadata
 from headrace.core.controller.commands import CreatableTopic
 from headrace.core.controller.delta import MetadataDelta
@@ -107,6 +108,7 @@ class RunningBroker:
         self.authentication = Authentication(
             image=lambda: self.image,
             config=lambda: self.config.sasl,
+            token_keys=TokenKeys(config=lambda: self.config.sasl.oauth, ports=ports, timers=timers, logger=logger),
             clock=ports.clock,
             entropy=ports.entropy,
             metrics=metrics,

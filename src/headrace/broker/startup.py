@@ -140,6 +140,7 @@ class Startup:
 
     def _admit_clients(self) -> None:
         self._start_background_tasks()
+        self._broker.authentication.start()
         self._listeners.admit_clients(self._loop, self._broker.authentication.session)
         self._listeners.warn_if_open(self._broker.logger)
         self._on_ready()

@@ -93,6 +93,30 @@ LOGIN_FAILURES_FORGOTTEN_MS = 60_000
 LOGIN_FAILURES_KEPT_MAX = 10_000
 """Pairs of user and address whose failures are remembered."""
 
+TOKEN_BYTES_MAX = 64 << 10
+"""Bytes of a token of an identity provider."""
+
+TOKEN_HEADER_BYTES_MAX = 8 << 10
+"""Bytes of its header."""
+
+TOKEN_KEYS_MAX = 100
+"""Keys of an identity provider."""
+
+TOKEN_KEYS_BYTES_MAX = 1 << 20
+"""Bytes of the document with these keys."""
+
+TOKEN_KEYS_MS_MAX = 5_000
+"""Time limit of its fetch, and of the wait of a login for it."""
+
+TOKEN_KEYS_FILE_INTERVAL_MS = 5_000
+"""Interval at which the broker reads these keys again, if they are in a file."""
+
+TOKEN_KEYS_UNKNOWN_INTERVAL_MS = 10_000
+"""Shortest time between two fetches that begin because a token names an unknown key."""
+
+TOKEN_LOGINS_WAITING_MAX = 1_000
+"""Logins that wait for a fetch of keys; others are refused."""
+
 REQUEST_BYTES_MAX = 16 << 20
 """Bytes of a request that is read in full. A larger one is refused once 16 KiB of it have arrived: the broker answers
 INVALID_REQUEST in the format of the API and skips the rest, or closes the connection where the response of that version

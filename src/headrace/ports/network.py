@@ -6,7 +6,7 @@ methods, so that the hot path has no wrapper; TLS is another Transport around it
 """
 
 from collections.abc import Callable, Sequence
-from typing import NewType, Protocol
+from typing import NamedTuple, NewType, Protocol
 
 from headrace.model.configs.tls import TlsConfig
 from headrace.ports.disk import Buffer, FileRange
@@ -36,6 +36,17 @@ class Transport(Protocol):
         """
 
     def close(self) -> None: ...
+
+
+class DocumentSource(NamedTuple):
+    """The place of a document that the config names."""
+
+    url: str
+    """`https://`, `http://` or `file://`."""
+    authorities: str | None
+    """A PEM file with the authorities that certificates are checked by; None for those of the system."""
+    bytes_max: int
+    ms_max: int
 
 
 class TlsRefused(Exception):
@@ -100,6 +111,12 @@ class Network(Protocol):
         thread once the loop runs.
 
         Raises ConfigError if they cannot be used.
+        """
+
+    def fetch(self, source: DocumentSource) -> bytes:
+        """Return a document. It waits for a file or another server: call it in a helper thread.
+
+        Raises OSError with the reason if there is none.
         """
 
     def connect(self, host: str, port: int) -> Transport:

@@ -42,6 +42,8 @@ class Lane(IntEnum):
     """Disk work of other requests: space of directories, files for scans."""
     NAMES = 8
     """Host names of other nodes: a resolver may take long, or never answer."""
+    KEYS = 9
+    """Keys of an identity provider, which may take as long."""
 
     @property
     def label(self) -> str:
@@ -59,10 +61,14 @@ LANE_HELPERS = {
     Lane.RECORDS: 1,
     Lane.REQUEST: 1,
     Lane.NAMES: 2,
+    Lane.KEYS: 1,
 }
 """Operations of a lane that run at once. Lanes that compute (LOOKUP, RECORDS) have one, because that takes the
 interpreter from the loop.
 """
+
+UNJOINED_LANES = frozenset({Lane.NAMES, Lane.KEYS})
+"""Lanes that wait for other servers: one that hangs must not delay the end of the process."""
 
 
 class LaneState(NamedTuple):

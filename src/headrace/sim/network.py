@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from headrace.model.configs.definition import ConfigError
 from headrace.model.configs.tls import TlsConfig
 from headrace.ports.disk import Buffer, FileRange
-from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE, ListeningSocket, ServerTls, Token, Transport
+from headrace.ports.network import (
+    BROKEN,
+    HANGUP,
+    READABLE,
+    WRITABLE,
+    DocumentSource,
+    ListeningSocket,
+    ServerTls,
+    Token,
+    Transport,
+)
 from headrace.sim.connections import VirtualEndpoint, os_error
 from headrace.sim.disk import VirtualDisk
 from headrace.sim.entropy import SeededEntropy
@@ -140,6 +150,8 @@ class VirtualNetwork:
         """The name of the machine, under which others reach it."""
         self.disk = disk
         self.entropy = entropy
+        self.documents: dict[str, bytes] = {}
+        """Documents of other servers, by URL."""
         self._sources: dict[int, VirtualListener | VirtualTransport] = {}
         self._interests: dict[int, int] = {}
         self._endpoints: list[VirtualEndpoint] = []
@@ -158,6 +170,12 @@ class VirtualNetwork:
 
     def server_tls(self, config: TlsConfig, former: ServerTls | None = None) -> ServerTls:
         raise ConfigError("the simulator has no TLS: its runs must repeat, and keys are drawn at random")
+
+    def fetch(self, source: DocumentSource) -> bytes:
+        document = self.documents.get(source.url)
+        if document is None:
+            raise os_error(errno.ECONNREFUSED)
+        return document
 
     def connect(self, host: str, port: int) -> Transport:
         return self._transport(self._fabric.begin(host, port, from_host=self.host))

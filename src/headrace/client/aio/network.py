@@ -12,7 +12,16 @@ from itertools import count
 
 from headrace.model.configs.tls import TlsConfig
 from headrace.ports.disk import Buffer, FileRange
-from headrace.ports.network import BROKEN, READABLE, WRITABLE, ListeningSocket, ServerTls, Token, Transport
+from headrace.ports.network import (
+    BROKEN,
+    READABLE,
+    WRITABLE,
+    DocumentSource,
+    ListeningSocket,
+    ServerTls,
+    Token,
+    Transport,
+)
 
 Events = list[tuple[int, int]]
 
@@ -69,6 +78,9 @@ class LoopNetwork:
 
     def server_tls(self, config: TlsConfig, former: ServerTls | None = None) -> ServerTls:
         raise OSError(errno.EOPNOTSUPP, "a client does not listen")
+
+    def fetch(self, source: DocumentSource) -> bytes:
+        raise OSError(errno.EOPNOTSUPP, "a client fetches no documents")
 
     def resolve(self, host: str) -> list[str]:
         raise OSError(errno.EOPNOTSUPP, "names are resolved when a connection begins")

@@ -66,6 +66,7 @@ class OAuthBearerExchange:
 
     def __init__(self, token: Callable[[], str]) -> None:
         self._token = token
+        self._is_refused = False
 
     def first(self) -> bytes:
         try:
@@ -75,7 +76,10 @@ class OAuthBearerExchange:
         return f"n,,\x01auth=Bearer {token}\x01\x01".encode()
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Handle a challenge: an empty one means success; any other describes the fault of the token (RFC 7628)."""
-        if challenge:
+        """Handle a challenge: an empty one means success; any other describes the fault of the token, and the broker
+        ends the exchange when the client has confirmed it (RFC 7628).
+        """
+        if self._is_refused:
             raise AuthenticationFailed(f"the broker refused the token: {challenge.decode(errors='replace')}")
-        return None
+        self._is_refused = bool(challenge)
+        return b"\x01" if challenge else None

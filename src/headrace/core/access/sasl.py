@@ -16,6 +16,7 @@ from headrace.wire.apis import ApiKey
 class SaslState(StrEnum):
     MECHANISM = "Awaiting the mechanism"
     MESSAGE = "Awaiting a message"
+    REJECTED = "Awaiting the end"
     AUTHENTICATED = "Authenticated"
     REFUSED = "Refused"
 
@@ -24,6 +25,7 @@ class SaslEvent(StrEnum):
     MECHANISM = "a mechanism that is served"
     CHALLENGE = "a message that needs another one"
     PROOF = "the proof of the client's name"
+    REJECTION = "a token that is refused"
     REFUSAL = "anything else"
 
 
@@ -32,8 +34,10 @@ TRANSITIONS: Mapping[tuple[SaslState, SaslEvent], SaslState] = {
     (SaslState.MESSAGE, SaslEvent.CHALLENGE): SaslState.MESSAGE,
     (SaslState.MESSAGE, SaslEvent.PROOF): SaslState.AUTHENTICATED,
     (SaslState.AUTHENTICATED, SaslEvent.MECHANISM): SaslState.MESSAGE,
+    (SaslState.MESSAGE, SaslEvent.REJECTION): SaslState.REJECTED,
     (SaslState.MECHANISM, SaslEvent.REFUSAL): SaslState.REFUSED,
     (SaslState.MESSAGE, SaslEvent.REFUSAL): SaslState.REFUSED,
+    (SaslState.REJECTED, SaslEvent.REFUSAL): SaslState.REFUSED,
     (SaslState.AUTHENTICATED, SaslEvent.REFUSAL): SaslState.REFUSED,
 }
 """A connection begins with MECHANISM, and ends with REFUSED."""
@@ -41,6 +45,7 @@ TRANSITIONS: Mapping[tuple[SaslState, SaslEvent], SaslState] = {
 _ALLOWED: Mapping[SaslState, frozenset[int]] = {
     SaslState.MECHANISM: frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE}),
     SaslState.MESSAGE: frozenset({ApiKey.SASL_AUTHENTICATE}),
+    SaslState.REJECTED: frozenset({ApiKey.SASL_AUTHENTICATE}),
     SaslState.REFUSED: frozenset(),
 }
 _AGAIN = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE})
@@ -63,6 +68,17 @@ class Proved(NamedTuple):
     """The time for which the proof is valid."""
 
 
+class Rejection(NamedTuple):
+    """The client's token is refused, which the client confirms by a last message (RFC 7628)."""
+
+    text: str
+    """For the client."""
+    reason: str
+    """For the log."""
+    keys_may_change: bool = False
+    """True if the token may be accepted once the provider's keys are fetched again."""
+
+
 class LoginFailed(Exception):
     """The client is refused. The reason is for the log; the client learns that its credentials are invalid."""
 
@@ -73,14 +89,14 @@ class Login(Protocol):
     user: str
     """The name that the client claims, empty before its first message."""
 
-    def receive(self, message: bytes) -> Challenge | Proved:
-        """Return the next message to the client, or its name; raise LoginFailed."""
+    def receive(self, message: bytes) -> Challenge | Proved | Rejection:
+        """Return the next message to the client, its name or its refusal; raise LoginFailed."""
 
 
 class SaslSession:
     """The state of one connection."""
 
-    __slots__ = ("_exchange", "deadline_ms", "expires_ms", "mechanism", "state", "user")
+    __slots__ = ("_exchange", "deadline_ms", "expires_ms", "mechanism", "rejection", "state", "user")
 
     def __init__(self, now_ms: float) -> None:
         self.state = SaslState.MECHANISM
@@ -91,6 +107,8 @@ class SaslSession:
         """When the client must have authenticated; never again once it has."""
         self.expires_ms = inf
         """When the client must authenticate again."""
+        self.rejection: Rejection | None = None
+        """The refusal of the client's token."""
         self._exchange: Login | None = None
 
     def refusal_of(self, api_key: int, now_ms: float) -> str | None:
@@ -116,13 +134,18 @@ class SaslSession:
         self.mechanism = mechanism
         self._exchange = exchange
 
-    def receive(self, message: bytes) -> Challenge | Proved:
-        """Pass a message to the exchange. What it proves counts from `admit` on. Raises LoginFailed."""
+    def receive(self, message: bytes) -> Challenge | Proved | Rejection:
+        """Pass a message to the exchange. What it proves counts from `admit` on, a rejection from `reject` on.
+
+        Raises LoginFailed.
+        """
+        if self.rejection is not None:
+            raise LoginFailed(self.rejection.reason)
         assert self._exchange is not None
         step = self._exchange.receive(message)
         if isinstance(step, Challenge):
             self.state = TRANSITIONS[self.state, SaslEvent.CHALLENGE]
-        elif self.user is not None and step.user != self.user:
+        elif isinstance(step, Proved) and self.user is not None and step.user != self.user:
             raise LoginFailed(f"the client authenticates again as {step.user!r} instead of {self.user!r}")
         return step
 
@@ -133,6 +156,11 @@ class SaslSession:
         self.deadline_ms = inf
         self.expires_ms = now_ms + lifetime_ms
         self._exchange = None
+
+    def reject(self, rejection: Rejection) -> None:
+        """Let the client send only the message that ends the exchange."""
+        self.state = TRANSITIONS[self.state, SaslEvent.REJECTION]
+        self.rejection = rejection
 
     def refuse(self) -> None:
         """Let the client send nothing more."""

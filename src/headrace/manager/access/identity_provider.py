@@ -12,13 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from anyio.to_thread import run_sync
 from sqlalchemy import Connection, delete, func, insert, select
 
+from headrace.core.access.signed_tokens import (
+    KeysUnusable,
+    TokenRefused,
+    TokenRules,
+    checked_claims,
+    is_installed,
+    parse_keys,
+)
 from headrace.manager.access.roles import ROLES, UserRole
 from headrace.manager.access.users import digest_of, new_secret
 from headrace.manager.catalog.database import Catalog
@@ -35,9 +42,8 @@ from headrace.manager.limits import (
 from headrace.manager.problems import ApiProblem
 from headrace.manager.settings import is_loopback
 from headrace.operations.errors import OperationError
+from headrace.ports.real.documents import http_exchange
 
-ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA", "Ed25519")
-"""Signatures with a public key; with a shared secret or none, anyone could make a token."""
 ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 USER = "oidc:{}"
 USER_LENGTH_MAX = 300
@@ -78,10 +84,8 @@ def check_provider(settings: ProviderSettings) -> None:
     _check_url(settings.issuer, OperationError)
     if not settings.roles:
         raise OperationError("name at least one role: --oidc-role admin=VALUE, where VALUE is one of the claim")
-    try:
-        import joserfc  # noqa: F401
-    except ImportError:
-        raise OperationError('logins by OpenID Connect need joserfc: pip install "headrace[manager,auth]"') from None
+    if not is_installed():
+        raise OperationError('logins by OpenID Connect need joserfc: pip install "headrace[manager,auth]"')
 
 
 def parse_roles(texts: tuple[str, ...]) -> dict[str, str]:
@@ -211,27 +215,19 @@ class IdentityProvider:
 
     async def _verified(self, token: str, nonce: str) -> dict[str, Any]:
         """Return the claims of the token after checking its signature, issuer, audience, times and nonce."""
-        from joserfc import jwt
-        from joserfc.errors import JoseError
-        from joserfc.jwk import KeySet
-
         settings = self._settings
-        keys = await self._fetch((await self._described())["jwks_uri"])
-        claims_checks = jwt.JWTClaimsRegistry(
-            leeway=IDENTITY_CLOCK_SECONDS_MAX,
-            iss={"essential": True, "value": settings.issuer},
-            aud={"essential": True, "value": settings.client_id},
-            nonce={"essential": True, "value": nonce},
-            exp={"essential": True},
-            iat={"essential": True},
-            sub={"essential": True},
+        rules = TokenRules(
+            issuer=settings.issuer,
+            audiences=(settings.client_id,),
+            clock_skew_s=IDENTITY_CLOCK_SECONDS_MAX,
+            required=("sub",),
+            values={"nonce": nonce},
         )
+        document = await self._fetch((await self._described())["jwks_uri"])
         try:
-            decoded = jwt.decode(token, KeySet.import_key_set(keys), algorithms=ALGORITHMS)  # type: ignore[arg-type]
-            claims_checks.validate(decoded.claims)
-        except (JoseError, ValueError, KeyError, TypeError) as error:
-            raise ProviderFailure(f"its token is not valid ({type(error).__name__})") from error
-        claims: dict[str, Any] = decoded.claims
+            claims = checked_claims(token, parse_keys(document), rules, time.time())
+        except (KeysUnusable, TokenRefused) as error:
+            raise ProviderFailure(f"its token is not valid: {error}") from error
         if isinstance(claims["aud"], list) and len(claims["aud"]) > 1 and claims.get("azp") != settings.client_id:
             raise ProviderFailure("its token is for another client")
         return claims
@@ -259,33 +255,20 @@ class IdentityProvider:
         return await run_sync(partial(self._exchange, url, body, dict(headers or {})))
 
     def _exchange(self, url: str, body: bytes | None, headers: dict[str, str]) -> dict[str, Any]:
-        parts = urlsplit(url)
-        assert parts.hostname is not None
-        connection: HTTPConnection
-        if parts.scheme == "https":
-            connection = HTTPSConnection(
-                parts.hostname, parts.port, timeout=IDENTITY_SECONDS_MAX, context=self._context
-            )
-        else:
-            connection = HTTPConnection(parts.hostname, parts.port, timeout=IDENTITY_SECONDS_MAX)
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         try:
-            connection.request(
-                "GET" if body is None else "POST", target, body, {"accept": "application/json", **headers}
+            content = http_exchange(
+                url,
+                self._context,
+                bytes_max=IDENTITY_RESPONSE_BYTES_MAX,
+                seconds_max=IDENTITY_SECONDS_MAX,
+                body=body,
+                headers=headers,
             )
-            response = connection.getresponse()
-            content = response.read(IDENTITY_RESPONSE_BYTES_MAX + 1)
-            if response.status != 200:
-                raise ProviderFailure(f"{parts.path} answered with status {response.status}")
-            if len(content) > IDENTITY_RESPONSE_BYTES_MAX:
-                raise ProviderFailure(f"{parts.path} answered with more than {IDENTITY_RESPONSE_BYTES_MAX} bytes")
             found = json.loads(content)
-        except (OSError, HTTPException) as error:
-            raise ProviderFailure(f"it does not answer ({error})") from error
+        except OSError as error:
+            raise ProviderFailure(str(error)) from error
         except (ValueError, RecursionError) as error:
-            raise ProviderFailure(f"{parts.path} did not answer with JSON") from error
-        finally:
-            connection.close()
+            raise ProviderFailure(f"{url} did not answer with JSON") from error
         if not isinstance(found, dict):
-            raise ProviderFailure(f"{parts.path} did not answer with a JSON object")
+            raise ProviderFailure(f"{url} did not answer with a JSON object")
         return found

@@ -3,7 +3,14 @@
 
 from headrace.model.configs.broker_coordination import COORDINATION_ROWS
 from headrace.model.configs.broker_log import LOG_ROWS
-from headrace.model.configs.broker_security import ACCESS_ROWS, PREFIXED, SASL_ROWS, SECRET_ROWS, TLS_ROWS
+from headrace.model.configs.broker_security import (
+    ACCESS_ROWS,
+    OAUTH_ROWS,
+    PREFIXED,
+    SASL_ROWS,
+    SECRET_ROWS,
+    TLS_ROWS,
+)
 from headrace.model.configs.definition import INT32_MAX, ConfigTable, ConfigType, Scope, row
 from headrace.model.configs.listeners import (
     SECURITY_PROTOCOLS_DEFAULT,
@@ -87,6 +94,7 @@ _ROWS = (
     *_HEADRACE,
     *TLS_ROWS,
     *SASL_ROWS,
+    *OAUTH_ROWS,
     *ACCESS_ROWS,
     *SECRET_ROWS,
     *LOG_ROWS,

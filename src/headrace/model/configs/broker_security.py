@@ -3,6 +3,7 @@
 
 from headrace.model.configs.access import STANDARD_AUTHORIZER, super_users_error
 from headrace.model.configs.definition import ConfigType, Scope, row
+from headrace.model.configs.oauth import claim_error, keys_url_error
 from headrace.model.jaas import jaas_error
 from headrace.model.principal_rules import rules_error
 
@@ -16,6 +17,10 @@ STRING, LIST, PASSWORD, INT, LONG = (
 PER_BROKER = Scope.PER_BROKER
 
 STORE_TYPES = ("PEM", "PKCS12")
+TOKEN_HANDLERS = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler",
+)
 
 
 def store_type_error(text: str) -> str | None:
@@ -50,11 +55,26 @@ TLS_ROWS = (
 )  # fmt: skip
 
 SASL_ROWS = (
-    row("sasl.enabled.mechanisms", LIST, ("SCRAM-SHA-256", "SCRAM-SHA-512"), "The SASL mechanisms that clients may use. Kafka's default, GSSAPI, is not supported.", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), scope=PER_BROKER),
+    row("sasl.enabled.mechanisms", LIST, ("SCRAM-SHA-256", "SCRAM-SHA-512"), "The SASL mechanisms that clients may use. Kafka's default, GSSAPI, is not supported.", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"), scope=PER_BROKER),
     row("sasl.jaas.config", PASSWORD, None, 'The users of PLAIN: org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="PASSWORD";. As listener.name.NAME.plain.sasl.jaas.config it is for one listener. The users of SCRAM are in the metadata log (headrace users).', validator=jaas_error, sensitive=True),
     row("sasl.server.max.receive.size", INT, 512 << 10, "The maximum size of a request before authentication.", low=64),
     row("connections.max.reauth.ms", LONG, 0, "The time after which a client must authenticate again (KIP-368); 0 means never.", low=0),
     row("connection.failed.authentication.delay.ms", INT, 100, "The delay of the response to a failed authentication.", low=0, high=60_000),
+)  # fmt: skip
+
+OAUTH_ROWS = (
+    row("sasl.oauthbearer.jwks.endpoint.url", STRING, None, "Where the broker reads the public keys of the identity provider whose tokens OAUTHBEARER accepts (JWKS): an address with https://, or a file with file://. With http:// only on this machine.", validator=keys_url_error),
+    row("headrace.sasl.oauthbearer.ca.location", STRING, None, "A PEM file with the authorities by which the certificate of the identity provider is checked, instead of those of the system."),
+    row("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, 3_600_000, "The interval at which the keys are fetched again. A token with an unknown key fetches them at once, at most every 10 s. A file is read every 5 s.", low=1_000),
+    row("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", LONG, 100, "The wait after a fetch of keys that failed; it doubles with every further one.", low=1),
+    row("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", LONG, 10_000, "The longest such wait.", low=1),
+    row("sasl.oauthbearer.expected.issuer", STRING, None, "The issuer that a token must have (iss)."),
+    row("sasl.oauthbearer.expected.audience", LIST, (), "The audiences of which a token must have one (aud). Without it, a token that the provider has issued for another service is accepted too."),
+    row("sasl.oauthbearer.clock.skew.seconds", INT, 30, "The difference between the clocks of the broker and the identity provider that is tolerated.", low=0, high=3_600),
+    row("sasl.oauthbearer.sub.claim.name", STRING, "sub", "The claim with the name of the user.", validator=claim_error),
+    row("sasl.oauthbearer.scope.claim.name", STRING, "scope", "The claim with the scopes of a token.", validator=claim_error),
+    row("headrace.sasl.oauthbearer.required.scopes", LIST, (), "Scopes that a token must have, all of them."),
+    row("sasl.server.callback.handler.class", STRING, None, "A config of the Java broker: every token is checked, as by OAuthBearerValidatorCallbackHandler.", choices=TOKEN_HANDLERS, honoured=False),
 )  # fmt: skip
 
 ACCESS_ROWS = (
@@ -68,6 +88,12 @@ SECRET_ROWS = (
 )  # fmt: skip
 
 LISTENER_PREFIX = r"listener\.name\.(?P<listener>[A-Za-z0-9_-]+)\."
-JAAS_OF_A_LISTENER = LISTENER_PREFIX + r"(?P<mechanism>plain|scram-sha-256|scram-sha-512)\.sasl\.jaas\.config"
-PREFIXED = ((JAAS_OF_A_LISTENER, "sasl.jaas.config"),)
+JAAS_OF_A_LISTENER = (
+    LISTENER_PREFIX + r"(?P<mechanism>plain|scram-sha-256|scram-sha-512|oauthbearer)\.sasl\.jaas\.config"
+)
+_HANDLER_OF_A_LISTENER = LISTENER_PREFIX + r"oauthbearer\.sasl\.server\.callback\.handler\.class"
+PREFIXED = (
+    (JAAS_OF_A_LISTENER, "sasl.jaas.config"),
+    (_HANDLER_OF_A_LISTENER, "sasl.server.callback.handler.class"),
+)
 """Patterns of names that set a config for one listener, with the row that defines it."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from headrace.model.configs.broker_security import JAAS_OF_A_LISTENER
 from headrace.model.configs.definition import ConfigError
+from headrace.model.configs.oauth import OAUTHBEARER, OAuthConfig, oauth_config
 from headrace.model.configs.tls import ConfigValues
 from headrace.model.jaas import parse_jaas
 
@@ -28,6 +29,7 @@ class SaslConfig:
     session_ms_max: int | None
     """None if clients need not authenticate again."""
     failure_delay_ms: int
+    oauth: OAuthConfig
 
     def users_of_plain(self, listener: str) -> Mapping[str, str]:
         return self.listener_passwords.get(listener, self.passwords)
@@ -48,6 +50,7 @@ def sasl_config(values: ConfigValues, static: Mapping[str, str]) -> SaslConfig:
         request_bytes_max=values.whole("sasl.server.max.receive.size"),
         session_ms_max=values.whole("connections.max.reauth.ms") or None,
         failure_delay_ms=values.whole("connection.failed.authentication.delay.ms"),
+        oauth=oauth_config(values),
     )
 
 
@@ -63,4 +66,9 @@ def check_sasl(config: SaslConfig, listener: str) -> None:
             f'listener "{listener}" has the mechanism PLAIN and no user of it: set '
             f"listener.name.{listener.lower()}.plain.sasl.jaas.config to "
             "org.apache.kafka.common.security.plain.PlainLoginModule required user_NAME=PASSWORD;"
+        )
+    if OAUTHBEARER in config.mechanisms and config.oauth.keys_url is None:
+        raise ConfigError(
+            f'listener "{listener}" has the mechanism OAUTHBEARER and no keys to check tokens with: set '
+            "sasl.oauthbearer.jwks.endpoint.url to the address of the identity provider's keys (jwks_uri)"
         )

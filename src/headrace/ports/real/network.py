@@ -6,7 +6,7 @@ import socket
 import threading
 
 from headrace.model.configs.tls import TlsConfig
-from headrace.ports.network import READABLE, ListeningSocket, ServerTls, Token, Transport
+from headrace.ports.network import READABLE, DocumentSource, ListeningSocket, ServerTls, Token, Transport
 from headrace.ports.real.transport import HAS_SENDFILE, TcpTransport
 from headrace.ports.real.waiters import Waiter, best_waiter
 
@@ -171,6 +171,11 @@ class RealNetwork:
         from headrace.ports.real.tls import server_tls  # 10 ms, which only brokers with TLS pay
 
         return server_tls(config, former)
+
+    def fetch(self, source: DocumentSource) -> bytes:
+        from headrace.ports.real.documents import fetch  # an HTTP client, which few brokers need
+
+        return fetch(source)
 
     def connect(self, host: str, port: int) -> Transport:
         refused: OSError | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headrace.ports.disk import DataSync
 from headrace.ports.real.disk import RealDisk
 from headrace.ports.real.jobs import Jobs, ProcessJob
-from headrace.ports.spawner import LANE_HELPERS, BytesProcessed, Lane, LaneState, raise_failures
+from headrace.ports.spawner import LANE_HELPERS, UNJOINED_LANES, BytesProcessed, Lane, LaneState, raise_failures
 
 if TYPE_CHECKING:
     from headrace.ports.real.kernel_syncs import KernelSyncs
@@ -72,7 +72,7 @@ class _Line:
             pass
         for _ in self.threads:
             self._queue.put(None)
-        if self.lane is not Lane.NAMES:  # a resolver that hangs must not delay the end of the process
+        if self.lane not in UNJOINED_LANES:
             for thread in self.threads:
                 thread.join()
         self.threads.clear()
