@@ -10,6 +10,7 @@ from headrace.cli.failures import EXIT_FAILED, Failure
 from headrace.cli.options import json_option
 from headrace.cli.pipeline_letters import replay_dlq
 from headrace.cli.pipeline_places import PipelineGroup, pipeline_argument, read_chosen, refuse_choices
+from headrace.cli.pipeline_plan import deploy, plan
 from headrace.cli.pipeline_rewind import backfill, rewind
 from headrace.cli.pipeline_run import run, stop
 from headrace.cli.pipeline_status import checkpoint, lag, status
@@ -82,5 +83,5 @@ def _summary(file: Path) -> str:
     return f'pipeline "{pipeline.name}" is valid ({what})'
 
 
-for each in (test, run, status, lag, checkpoint, rewind, backfill, replay_dlq, stop):
+for each in (test, plan, run, deploy, status, lag, checkpoint, rewind, backfill, replay_dlq, stop):
     command.add_command(each)

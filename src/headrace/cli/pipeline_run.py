@@ -41,16 +41,23 @@ START_SECONDS_MAX = 120.0
 STOP_SECONDS_MAX = 120.0
 LOOK_SECONDS = 0.2
 
+master_option = click.option(
+    "--master", metavar="URL", help="Spark master. [default: the master in the file, or local[*]]"
+)
+metrics_option = click.option(
+    "--metrics", metavar="HOST:PORT", help="Serve Prometheus metrics at this address; port 0 selects a free port."
+)
+
 
 @click.command("run")
 @pipeline_argument
 @click.option("--once", is_flag=True, help="Process all available records, then exit.")
 @click.option("--continuous", is_flag=True, help="Run until stopped.")
-@click.option("--detach", is_flag=True, help="Run in the background; the command returns when the run has started.")
-@click.option("--master", metavar="URL", help="Spark master. [default: the master in the file, or local[*]]")
 @click.option(
-    "--metrics", metavar="HOST:PORT", help="Serve Prometheus metrics at this address; port 0 selects a free port."
+    "--detach", "background", is_flag=True, help="Run in the background; the command returns when the run has started."
 )
+@master_option
+@metrics_option
 @click.option("--full-refresh", is_flag=True, help="Empty the tables of a Spark project and read everything again.")
 @bootstrap_option
 @click.pass_context
@@ -60,7 +67,7 @@ def run(
     bootstrap: str,
     once: bool,
     continuous: bool,
-    detach: bool,
+    background: bool,
     master: str | None,
     metrics: str | None,
     full_refresh: bool,
@@ -77,11 +84,11 @@ def run(
     target = find_target(ctx, place)
     if full_refresh and not target.is_project:
         raise click.UsageError("--full-refresh is for Spark projects: use `headrace pipeline rewind` to read again")
-    if detach:
+    if background:
         mode = ["--once"] if once else ["--continuous"] if continuous else []
         mode += [*(["--master", master] if master else []), *(["--full-refresh"] if full_refresh else [])]
         mode += ["--metrics", metrics] if metrics is not None else []
-        _detach(target, mode)
+        detach(target, mode)
     elif target.is_project:
         from headrace.cli.pipeline_project import run_project
 
@@ -218,7 +225,7 @@ def _command(target: Target, mode: list[str]) -> list[str]:
     return [sys.executable, "-m", "headrace", *run]
 
 
-def _detach(target: Target, mode: list[str]) -> None:
+def detach(target: Target, mode: list[str]) -> None:
     from headrace.spark.pipelines.checkpoints import Checkpoint
 
     log = Checkpoint(target.state).log_file
@@ -291,10 +298,14 @@ def stop(ctx: click.Context, place: Path, bootstrap: str) -> None:
     The argument is a folder, a file or a name. The run is found by the name of the pipeline, so any copy of the folder
     works.
     """
+    stop_run(find_target(ctx, place, by_name=True))
+
+
+def stop_run(target: Target) -> None:
+    """Ask the run of a pipeline to stop, and wait until it has."""
     from headrace.spark.pipelines.records import ENDED, stop_message
     from headrace.spark.pipelines.status_topic import opened
 
-    target = find_target(ctx, place, by_name=True)
     found = find_pipelines(target)
     known = found.get(target.name)
     if known is None or known.holder is None or not known.is_alive(round(time.time() * 1000)):

@@ -54,6 +54,8 @@ class Note:
     """The end of the dead letter topic when this generation began: dead letters below it are older than the
     generation.
     """
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """The text of every key of the definition that ran last, by its path; secrets are references."""
 
 
 def _identity(found: Mapping[str, Any] | None) -> DefinitionIdentity | None:
@@ -108,6 +110,7 @@ class Checkpoint:
             generation=found["generation"],
             starts=found["starts"],
             letters=found.get("letters", {}),
+            texts=found.get("texts", {}),
         )
 
     def write_note(self, note: Note) -> None:

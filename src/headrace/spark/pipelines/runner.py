@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.client import Admin
 from headrace.client.errors import ClientError
+from headrace.spark.pipelines.change_plan import moved_tables, way_out
 from headrace.spark.pipelines.checkpoints import Checkpoint, Note
 from headrace.spark.pipelines.claims import Claim, RunOutcome, new_run, run_claimed
 from headrace.spark.pipelines.compiler import Compiled, compile_pipeline
@@ -194,14 +195,21 @@ class Runner:
             if reasons:
                 raise IncompatibleChange(
                     f"{self.pipeline.file} no longer matches the checkpoint {checkpoint.folder}: "
-                    f"{'; '.join(reasons)}. Undo the change, or start over with `headrace pipeline rewind "
-                    f"{self.pipeline.folder} --to-earliest`, or use another name and checkpoint"
+                    f"{'; '.join(reasons)}. {way_out(self.pipeline)}"
                 )
+            self._refuse_moved_tables(checkpoint, note)
         claim.record = replace(claim.record, definition=digest(identity))
-        fresh = replace(note, identity=identity)
+        fresh = replace(note, identity=identity, texts=dict(self.pipeline.texts))
         if fresh != checkpoint.note():
             checkpoint.write_note(fresh)
         return fresh
+
+    def _refuse_moved_tables(self, checkpoint: Checkpoint, note: Note) -> None:
+        last = checkpoint.batches(note.generation, 1)
+        if last and not last[0].is_committed:
+            reasons = moved_tables(note.texts, self.pipeline.sinks, last[0].number)
+            if reasons:
+                raise IncompatibleChange(f"{self.pipeline.file}: {'; '.join(reasons)}")
 
     def _start(self, compiled: Compiled, writer: MicroBatchWriter, folder: str) -> "StreamingQuery":
         from pyspark.errors import AnalysisException

@@ -17,6 +17,12 @@ from headrace.spark.sink.tables.written_files import sync_folder
 NOTE_FILE = "columns.json"
 
 
+def noted_partition_columns(path: str) -> tuple[str, ...] | None:
+    """Return the partition columns of a folder; None if nothing was written to it."""
+    noted = _noted(path)
+    return None if noted is None else tuple(noted["folders"])
+
+
 class FolderColumns:
     def __init__(self, options: TableOptions, types: Mapping[str, str]) -> None:
         self._path = options.path
@@ -66,12 +72,20 @@ class FolderColumns:
 
     @property
     def _file(self) -> str:
-        return os.path.join(self._path, OWN_FOLDER, NOTE_FILE)
+        return _file_of(self._path)
 
     def _noted(self) -> dict[str, Any] | None:
-        try:
-            with open(self._file, encoding="utf-8") as file:
-                noted: dict[str, Any] = json.load(file)
-        except FileNotFoundError:
-            return None
-        return noted
+        return _noted(self._path)
+
+
+def _file_of(path: str) -> str:
+    return os.path.join(path, OWN_FOLDER, NOTE_FILE)
+
+
+def _noted(path: str) -> dict[str, Any] | None:
+    try:
+        with open(_file_of(path), encoding="utf-8") as file:
+            noted: dict[str, Any] = json.load(file)
+    except FileNotFoundError:
+        return None
+    return noted
