@@ -2,13 +2,11 @@
 
 import os
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -23,12 +21,12 @@ from headrace.manager.catalog.lease import Instance, beat, require
 from headrace.manager.catalog.migration import migrate
 from headrace.manager.catalog.tables import metadata
 from headrace.testing import EmbeddedBroker
+from tests.manager.keyed_load import KeyedLoad, awaited
 from tests.manager.manager_process import ManagerProcess
 from tests.manager.people import TeamOfUsers
 from tests.manager.postgresql import PostgreSQLServer
 
 pytestmark = pytest.mark.process
-WAIT_S_MAX = 60
 
 
 @pytest.fixture(scope="module")
@@ -61,15 +59,6 @@ def people(managers: list[ManagerProcess], server: PostgreSQLServer) -> TeamOfUs
 def stop_all(managers: list[ManagerProcess]) -> None:
     for manager in managers:
         manager.__exit__(None, None, None)
-
-
-def awaited(look: Callable[[], Any]) -> Any:
-    """Return what `look` finds, as soon as it finds something."""
-    ends = time.monotonic() + WAIT_S_MAX
-    while not (found := look()):
-        assert time.monotonic() < ends, "it did not happen"
-        time.sleep(0.05)
-    return found
 
 
 def holder_among(managers: list[ManagerProcess], people: TeamOfUsers) -> ManagerProcess | None:
@@ -128,47 +117,6 @@ def test_a_request_cannot_pretend_to_be_forwarded(managers: list[ManagerProcess]
     managers[0].call("POST", "/v1/topics", json={"name": "not-forwarded"}, headers=forged, status=201)
     newest = managers[0].call("GET", "/v1/audit?user=editor&limit=1", headers=people.bearer("admin"))
     assert newest[0]["address"] == "127.0.0.1"
-
-
-class KeyedLoad:
-    """Produces records with keys at several managers, and repeats each until it is acknowledged."""
-
-    def __init__(self, managers: list[ManagerProcess], topic: str, headers: dict[str, str]) -> None:
-        self._managers = managers
-        self._topic = topic
-        self._headers = headers
-        self._stopped = threading.Event()
-        self.acknowledged: list[int] = []
-        self._thread = threading.Thread(target=self._run)
-
-    def _run(self) -> None:
-        number = 0
-        while not self._stopped.is_set():
-            manager = self._managers[number % len(self._managers)]
-            for _ in range(1_000):
-                if self._sent(manager, number):
-                    self.acknowledged.append(number)
-                    break
-                manager = self._managers[(self._managers.index(manager) + 1) % len(self._managers)]
-            number += 1
-
-    def _sent(self, manager: ManagerProcess, number: int) -> bool:
-        headers = {**self._headers, "idempotency-key": f"{self._topic}-{number}"}
-        try:
-            response = httpx.post(
-                f"{manager.url}/v1/topics/{self._topic}/records", json={"value": number}, headers=headers, timeout=5
-            )
-        except httpx.TransportError:
-            return False
-        return response.status_code == 200
-
-    def __enter__(self) -> "KeyedLoad":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self._thread.join()
 
 
 @pytest.mark.record_integrity
