@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.access.acls import AccessRule, RuleFilter
+from headrace.core.controller.client_quotas import QuotaAlteration, QuotaChange
 from headrace.core.controller.commands import (
     AlterableConfig,
     ConfigAlteration,
@@ -22,6 +23,7 @@ from headrace.core.controller.records import (
     RECORD_TYPES,
     AccessRuleRecord,
     BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     Endpoint,
     FeatureLevelRecord,
@@ -88,6 +90,12 @@ records: st.SearchStrategy[Record] = st.one_of(
         AccessRuleRecord, st.binary(), counts, st.text(), counts, st.text(), st.text(), counts, st.integers(0, 127)
     ),
     st.builds(RemoveAccessRuleRecord, st.binary()),
+    st.builds(
+        ClientQuotaRecord,
+        st.lists(st.tuples(st.text(), st.none() | st.text()), max_size=3).map(tuple),
+        st.text(),
+        st.none() | st.floats(allow_nan=False),
+    ),
     st.builds(LoginSecretRecord, st.binary()),
     st.builds(TopicPartitionsRecord, topic_ids, counts, st.tuples(nodes, nodes), st.tuples(directories), st.binary()),
 )
@@ -150,6 +158,7 @@ class TestBytes:
             "RemoveTopicRecord": 9,
             "ScramCredentialRecord": 11,
             "FeatureLevelRecord": 12,
+            "ClientQuotaRecord": 14,
             "ProducerIdsRecord": 15,
             "BrokerRegistrationChangeRecord": 17,
             "AccessRuleRecord": 18,
@@ -262,6 +271,7 @@ commands = st.lists(
         st.tuples(st.just("remove user"), names, st.integers(1, 2)),
         st.tuples(st.just("add rule"), names, st.integers(2, 4)),
         st.tuples(st.just("delete rules"), names, st.just(0)),
+        st.tuples(st.just("set quota"), names, st.integers(0, 2)),
     ),
     max_size=30,
 )
@@ -299,6 +309,12 @@ def run(controller: TestedController, verb: str, name: str, number: int) -> None
             controller.carry_out(controller.create_rules([rule], [rule_id]))
         case "delete rules":
             controller.carry_out(controller.delete_rules([RuleFilter(1, name, 1, None, None, 1, 1)]))
+        case "set quota":
+            changes = (
+                QuotaChange("producer_byte_rate", float(number) or None),
+                QuotaChange("request_percentage", 2.0 - number or None),
+            )
+            controller.carry_out(controller.alter_quotas([QuotaAlteration((("user", name),), changes)]))
         case "remove user":
             gone = CredentialToRemove(name, number)
             controller.carry_out(controller.alter_credentials([], [gone], new_secret=b"secret"))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from headrace.broker.access import Access
 from headrace.broker.authentication import Authentication
 from headrace.broker.client_connections import ClientConnections
+from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.cluster.cluster_member import ClusterMember
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.linearizable_reads import LinearizableReads
@@ -105,6 +106,13 @@ class RunningBroker:
         """Called between turns while far more log files are open than the limit allows."""
         self.access = Access(config.access, lambda: self.image.access_rules)
         controller.subscribe(lambda delta: self.access.rules_changed() if delta.rules_changed else None)
+        self.client_quotas = ClientQuotas(
+            image=lambda: self.image,
+            window_s=lambda: self.config.quota_window_s,
+            clock=ports.clock,
+            metrics=metrics,
+        )
+        controller.subscribe(lambda delta: self.client_quotas.follow_image() if delta.quotas_changed else None)
         self.authentication = Authentication(
             image=lambda: self.image,
             config=lambda: self.config.sasl,
@@ -178,6 +186,7 @@ class RunningBroker:
             metadata=self,
             transactions=self.transactions,
             access=self.access,
+            quotas=self.client_quotas,
             metrics=self.metrics,
             spawner=self.spawner,
             timers=self.timers,

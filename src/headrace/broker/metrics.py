@@ -91,6 +91,10 @@ class Metrics:
         self.tls_handshakes = 0
         self.tls_handshakes_failed = 0
         self.protocol_errors = 0
+        self.throttled_requests: defaultdict[str, int] = defaultdict(int)
+        """Requests that exceeded a quota, by the key of the quota."""
+        self.throttled_ms: defaultdict[str, float] = defaultdict(float)
+        """Times for which their clients had to wait."""
         self.parked_requests = 0
         """Requests other than fetches that wait for an event now."""
         self.parked_fetches = 0
@@ -171,6 +175,14 @@ class Metrics:
         yield Family(
             "headrace_fetch_errors_total", "counter", "Partitions not read, by error.", _by_error(self.fetch_errors)
         )
+        yield Family(
+            "headrace_throttled_requests_total", "counter", "Requests that exceeded a quota, by quota.",
+            _by_quota(self.throttled_requests, 1),
+        )  # fmt: skip
+        yield Family(
+            "headrace_throttled_seconds_total", "counter", "Time that clients had to wait for a quota, by quota.",
+            _by_quota(self.throttled_ms, 0.001),
+        )  # fmt: skip
         longest, self.turn_ms_max = self.turn_ms_max, 0.0
         yield _gauge(
             "headrace_loop_lag_max_seconds", "The longest turn of the loop since the last scrape.", longest / 1e3
@@ -219,6 +231,11 @@ def _by_error(counts: list[int]) -> Iterator[tuple[Labels, float]]:
         if count:
             code = index if index < ERROR_CODES_MAX - 1 else -1
             yield (("error", error_name(code)),), count
+
+
+def _by_quota(counts: Mapping[str, float], scale: float) -> Iterator[tuple[Labels, float]]:
+    for key, count in sorted(counts.items()):
+        yield (("quota", key),), count * scale
 
 
 def _api_name(api_key: int) -> str:

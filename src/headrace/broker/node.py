@@ -242,6 +242,7 @@ class Node:
             end_turn=self.broker.end_turn,
         )
         dispatcher.keeper = loop.receiver
+        self.broker.client_quotas.connections = loop
         return loop
 
     def _compose_tls(self) -> None:

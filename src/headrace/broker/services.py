@@ -8,6 +8,7 @@ together above all of them.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import Connection
@@ -118,7 +119,7 @@ class TurnClock(Protocol):
 
 
 class RequestServices(Protocol):
-    """Serves every request: time, timers, access control, counters and the log."""
+    """Serves every request: time, timers, access control, quotas, counters and the log."""
 
     @property
     def clock(self) -> Clock: ...
@@ -128,6 +129,9 @@ class RequestServices(Protocol):
 
     @property
     def access(self) -> AccessControl: ...
+
+    @property
+    def client_quotas(self) -> ClientQuotas: ...
 
     @property
     def metrics(self) -> Metrics: ...

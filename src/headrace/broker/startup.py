@@ -153,6 +153,7 @@ class Startup:
         """
         broker = self._broker
         broker.take_dynamic_configs()
+        broker.client_quotas.follow_image()
         began_ms = broker.clock.monotonic_ms()
         broker.partitions.open_all(broker.image)
         broker.replication.start()

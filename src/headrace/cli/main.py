@@ -31,6 +31,7 @@ COMMANDS = {
     "cluster": _Lazy("cluster", "Show the health and the members of a cluster, and change its members and features."),
     "acls": _Lazy("acls", "List, add, remove and check access rules."),
     "profile": _Lazy("profile", "Add, list, choose and remove profiles of clusters: addresses and security settings."),
+    "quotas": _Lazy("quotas", "Set, list and remove quotas of users, client ids and addresses."),
     "users": _Lazy("users", "Add, list and remove users that authenticate by SCRAM."),
     "tls": _Lazy("tls", "Make certificates for a cluster with TLS."),
     "manager": _Lazy("manager", "Serve the HTTP API of a cluster: topics, records, groups."),

@@ -441,6 +441,18 @@ class NewScramUser:
     iterations: int = 4_096
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityQuotas:
+    """Quotas of a user, a client id, both, or an address."""
+
+    entity: Mapping[str, str | None]
+    """Names by type, which is `user`, `client-id` or `ip`; None is the default, for names without a quota of their
+    own.
+    """
+    limits: Mapping[str, float | None]
+    """Limits by Kafka's keys, such as `producer_byte_rate`; as a change, None removes the quota."""
+
+
 class ListedGroup(NamedTuple):
     group: str
     protocol_type: str

@@ -72,6 +72,12 @@ TLS_RELOAD_INTERVAL_MS = 5_000
 ACCESS_DECISIONS_MAX = 100_000
 """Decisions about access that are kept, by principal, host, operation and resource."""
 
+QUOTA_CLIENTS_MAX = 10_000
+"""Pairs of user and client id whose buckets are remembered; those of more are looked up again."""
+
+QUOTA_BUCKETS_MAX = 100_000
+"""Buckets of quotas; beyond it those go first that are full, then the oldest."""
+
 SASL_MS_MAX = 10_000
 """Time from the beginning of a connection until its client has authenticated; then it is closed."""
 

@@ -211,6 +211,12 @@ def single_partition_layout(version: int, topic: bytes, partition: int) -> tuple
     return Struct(f">ii{len(prefix)}shqqq{len(suffix)}s"), prefix, suffix
 
 
+def with_throttle_time(version: int, suffix: bytes, throttle_time_ms: int) -> bytes:
+    """Return the suffix of `single_partition_layout` with another throttle time."""
+    end = len(suffix) - len(NO_TAGGED_FIELDS) * (version >= FLEXIBLE_FROM)
+    return b"".join((suffix[: end - _INT32.size], _INT32.pack(throttle_time_ms), suffix[end:]))
+
+
 def with_error(frame: bytes | bytearray, error_at: int, error: int) -> bytearray:
     """Return the encoded response with an error for the partition at `error_at`."""
     mended = frame if isinstance(frame, bytearray) else bytearray(frame)

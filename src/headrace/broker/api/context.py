@@ -183,8 +183,8 @@ class RequestContext:
 
     @property
     def throttle_time_ms(self) -> int:
-        """Throttle time that every response carries; quotas will set it."""
-        return 0
+        """The time for which no further request of the client is handled, because a quota is exceeded."""
+        return self._services.client_quotas.throttle_time_ms(self.connection)
 
     def authorized(self, operation: Operation, resource_type: AclResourceType, name: str) -> bool:
         """Check access; every handler calls this before it touches a resource."""

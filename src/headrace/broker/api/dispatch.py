@@ -46,6 +46,7 @@ from headrace.wire.scan import skip_tagged_fields, truncated
 _HEADER = Struct(">hhih")
 _HEADER_BYTES = 10
 _INT16 = Struct(">h")
+_PRODUCE = int(ApiKey.PRODUCE)
 _OFFSET_COMMIT = int(ApiKey.OFFSET_COMMIT)
 
 _FOR_CLIENTS = frozenset((ApiKey.PRODUCE, ApiKey.FETCH))
@@ -154,6 +155,11 @@ class Dispatcher:
                 raise truncated()
         if connection.sasl is not None:
             self._check_session(connection.sasl, api_key, end - start)
+        if connection.metered is not None:
+            quotas = self._services.client_quotas
+            quotas.identify(connection, bytes(frame[start + _HEADER_BYTES : position]))
+            if api_key == _PRODUCE:
+                quotas.produced(connection, end - start)
         route = (
             self._routes.get(api_key) if connection.peer is None else self._peer_route(connection, api_key, end - start)
         )

@@ -13,6 +13,7 @@ from headrace.broker.api.fetch_response import (
     count_results,
     encoded,
     joined_if_small,
+    record_bytes,
     with_leaders,
 )
 from headrace.broker.api.support.nearest_replica import nearest_replica
@@ -140,6 +141,10 @@ def _serve(
         if connection.closed:
             return
         services.metrics.request_answered(_FETCH, services.clock.monotonic_ms() - began_ms)
+        throttle_time_ms = 0
+        if connection.metered is not None:
+            services.client_quotas.fetched(connection, record_bytes(results))
+            throttle_time_ms = services.client_quotas.throttle_time_ms(connection)
         session_id = session.session_id if session is not None else NO_SESSION
         full = request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH)
         if len(results) <= FETCH_PARTITIONS_PER_SLICE:
@@ -153,7 +158,7 @@ def _serve(
             services.metrics.request_errors[_FETCH] += failed
             connection.errors += failed
             add_by_topic(topics, wants, results, session, full=full)
-            parts = encoded(version, correlation_id, _NONE, session_id, topics, endpoints)
+            parts = encoded(version, correlation_id, _NONE, session_id, topics, endpoints, throttle_time_ms)
             slot.complete(joined_if_small(services.disk, parts))
             return
         SlicedFetchResponse(
@@ -166,8 +171,12 @@ def _serve(
             correlation_id=correlation_id,
             session_id=session_id,
             full=full,
+            throttle_time_ms=throttle_time_ms,
         ).step()
 
+    bytes_max = min(request.bytes_max, services.config.fetch_bytes_max)
+    if connection.metered is not None:
+        bytes_max = services.client_quotas.fetch_bytes_max(connection, bytes_max)
     reads_anywhere = bool(request.rack) and services.config.reads_nearest_replica
     RunningFetch(
         services,
@@ -175,8 +184,8 @@ def _serve(
         _wants(services, connection, request, session, version, any_replica=reads_anywhere),
         count,
         wait_ms_max=request.wait_ms_max,
-        bytes_min=request.bytes_min,
-        bytes_max=min(request.bytes_max, services.config.fetch_bytes_max),
+        bytes_min=min(request.bytes_min, bytes_max),
+        bytes_max=bytes_max,
         isolation_level=request.isolation_level,
         nearest=nearest_replica(services, request.rack, connection.listener_name) if reads_anywhere else None,
         respond=respond,

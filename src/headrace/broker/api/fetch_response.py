@@ -36,6 +36,17 @@ def count_results(metrics: Metrics, results: list[PartitionData]) -> bool:
     return failed
 
 
+def record_bytes(results: Sequence[PartitionData]) -> int:
+    """Count the bytes of records, which are charged to a quota."""
+    total = 0
+    for data in results:
+        if isinstance(data.records, FileRange):
+            total += data.records.length
+        elif isinstance(data.records, bytes):
+            total += len(data.records)
+    return total
+
+
 def add_by_topic(
     topics: TopicResults,
     wants: list[WantedRead],
@@ -90,11 +101,12 @@ def encoded(
     session_id: int,
     topics: TopicResults,
     endpoints: Sequence[LeaderEndpoint] = (),
+    throttle_time_ms: int = 0,
 ) -> list[Part]:
     parts = encode_response(
         version,
         correlation_id,
-        throttle_time_ms=0,
+        throttle_time_ms=throttle_time_ms,
         error=error,
         session_id=session_id,
         topics=topics,
@@ -141,6 +153,7 @@ class SlicedFetchResponse:
         correlation_id: int,
         session_id: int,
         full: bool,
+        throttle_time_ms: int,
     ) -> None:
         self._services = services
         self._slot = slot
@@ -155,7 +168,7 @@ class SlicedFetchResponse:
         encoding = encode_in_slices(
             version,
             correlation_id,
-            throttle_time_ms=0,
+            throttle_time_ms=throttle_time_ms,
             error=ErrorCode.NONE,
             session_id=session_id,
             topics=self._topics,

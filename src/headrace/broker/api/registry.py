@@ -59,6 +59,8 @@ SERVED = (
     ServedApi(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, "alter_partition_reassignments", on_controller=True),
     ServedApi(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, "list_partition_reassignments", on_controller=True),
     ServedApi(ApiKey.OFFSET_DELETE, 0, 0, "offset_delete"),
+    ServedApi(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, "describe_client_quotas"),
+    ServedApi(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1, "alter_client_quotas", on_controller=True),
     ServedApi(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, "describe_user_scram_credentials"),
     ServedApi(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, "alter_user_scram_credentials", on_controller=True),
     ServedApi(ApiKey.DESCRIBE_QUORUM, 0, 2, "describe_quorum", on_controller=True),

@@ -19,6 +19,7 @@ from headrace.broker.cluster.snapshot_schedule import SnapshotSchedule
 from headrace.core.access.acls import AccessRule, RuleFilter
 from headrace.core.controller.access_rules import DeletedRules, RuleResult
 from headrace.core.controller.changes import ChangeBuilder
+from headrace.core.controller.client_quotas import QuotaAlteration, QuotaResult
 from headrace.core.controller.commands import (
     BrokerHeartbeat,
     BrokerRegistration,
@@ -303,6 +304,11 @@ class ControllerHost:
 
     def delete_rules(self, filters: Sequence[RuleFilter]) -> Proposal[tuple[DeletedRules, ...]]:
         return self.propose(lambda controller: controller.delete_rules(filters))
+
+    def alter_quotas(
+        self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
+    ) -> Proposal[tuple[QuotaResult, ...]]:
+        return self.propose(lambda controller: controller.alter_quotas(alterations, validate_only=validate_only))
 
     # Proposals
 

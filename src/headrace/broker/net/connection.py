@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
+from headrace.broker.timers import Timer
 from headrace.core.access.sasl import SaslSession
 from headrace.model.access import ANONYMOUS, Principal
 from headrace.model.limits import REQUESTS_IN_FLIGHT_MAX
@@ -14,6 +15,7 @@ from headrace.ports.disk import FileHandle, FileRange
 from headrace.ports.network import READABLE, ServerTlsTransport, Token, Transport
 
 if TYPE_CHECKING:
+    from headrace.broker.client_quotas import MeteredClient
     from headrace.broker.peers.session import PeerSession
 
 NO_PARTIAL_FRAME = -1.0
@@ -122,11 +124,15 @@ class Connection:
         "frame_received",
         "frame_size",
         "held_bytes",
+        "held_bytes_min",
         "interest",
         "largest_frame",
         "last_active_ms",
         "listener_name",
+        "metered",
+        "mute_timer",
         "muted",
+        "muted_until_ms",
         "opened_ms",
         "parked",
         "partial_since_ms",
@@ -178,6 +184,12 @@ class Connection:
         self.closed = False
         self.last_active_ms = now_ms
         self.muted = False
+        """True if no more requests are read, because the broker stops."""
+        self.metered: MeteredClient | None = None
+        """The client as quotas know it; None while the cluster has no quotas of users or client ids."""
+        self.muted_until_ms = 0.0
+        """The time until which no request is handled, because a quota is exceeded; 0.0 if none is."""
+        self.mute_timer: Timer | None = None
         self.starved = False
         # Bytes received of an incomplete frame: of a small one in `rest`, of a large one in its own `frame`.
         self.rest: bytes | None = None
@@ -211,6 +223,8 @@ class Connection:
         self.responses: deque[ResponseSlot] = deque()
         self.held_bytes = 0
         """Bytes of complete responses that wait for an earlier one; only APIs with large responses count theirs."""
+        self.held_bytes_min = 0
+        """The part of `held_bytes` that stays when all responses are sent; not 0 while the connection is muted."""
         self.parked: dict[ParkedRequest, None] = {}
         """Requests that wait for an event and must not outlive the connection."""
         self.unsent: deque[Part] = deque()
@@ -226,8 +240,20 @@ class Connection:
 
     def release(self) -> None:
         """Handle the later requests."""
-        self.held_bytes = max(0, self.held_bytes - _HELD_BACK_BYTES)
+        self.held_bytes = max(self.held_bytes_min, self.held_bytes - _HELD_BACK_BYTES)
         self.mark_dirty()
+
+    def mute(self, until_ms: float) -> None:
+        """Handle no later request until `unmute`, even when all responses are sent."""
+        if not self.muted_until_ms:
+            self.held_bytes_min = _HELD_BACK_BYTES
+            self.held_bytes += _HELD_BACK_BYTES
+        self.muted_until_ms = until_ms
+
+    def unmute(self) -> None:
+        self.muted_until_ms = 0.0
+        self.held_bytes_min = 0
+        self.release()
 
     def unsent_ranges(self, files: Container[FileHandle] | None = None) -> Iterator[FileRange]:
         """Yield the ranges of files, or of these files only, that are not completely sent yet."""

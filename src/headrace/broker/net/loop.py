@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import nsmallest
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
@@ -36,6 +37,9 @@ from headrace.ports.disk import Disk, FileHandle
 from headrace.ports.network import BROKEN, HANGUP, READABLE, WRITABLE, ListeningSocket, Network, Token
 from headrace.ports.spawner import Spawner
 from headrace.wire.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from headrace.broker.client_quotas import MeteredClient
 
 CONNECTION_CHECK_INTERVAL_MS = 1000
 CONNECTIONS_CHECKED_PER_TURN = 2_000
@@ -108,6 +112,8 @@ class Loop:
         self._buffered: dict[Connection, None] = {}
         """Connections whose transport holds received bytes, of which no event of the network tells."""
         self._handshakes: Handshakes | None = None
+        self._metered: MeteredClient | None = None
+        """Of new connections of clients."""
         self._now_ms = clock.monotonic_ms()
         timers.after(CONNECTION_CHECK_INTERVAL_MS, self._check_connections)
         timers.after(POOLED_BUFFERS_UNUSED_MS, self._trim_buffers)
@@ -377,7 +383,7 @@ class Loop:
         self._writable.clear()
 
     def _choose_interest(self, connection: Connection) -> None:
-        """Stop reading from a peer that does not take its responses or is throttled."""
+        """Stop reading from a peer that does not take its responses or is throttled, and when the broker stops."""
         if connection.unsent:
             interest = WRITABLE
         elif connection.muted or connection.starved:
@@ -445,6 +451,8 @@ class Loop:
     def join(self, connection: Connection) -> None:
         """Serve an accepted connection."""
         self._connections[connection.token] = connection
+        if connection.peer is None:
+            connection.metered = self._metered
         self._metrics.connections_opened += 1
         self._network.watch(connection.token, READABLE)
         if connection.tls is not None:
@@ -476,15 +484,30 @@ class Loop:
             self._network.watch(listener.token, READABLE)
 
     def mute(self, connection: Connection, duration_ms: float) -> None:
-        """Do not read from this connection for a while (throttling)."""
-        connection.muted = True
+        """Handle no request of the connection for a while (throttling); a longer time than the present one counts."""
+        until_ms = self._clock.monotonic_ms() + duration_ms
+        if connection.closed or until_ms <= connection.muted_until_ms:
+            return
+        connection.mute(until_ms)
+        if connection.mute_timer is not None:
+            self._timers.cancel(connection.mute_timer)
+        connection.mute_timer = self._timers.at(until_ms, partial(self._unmute, connection))
         self._choose_interest(connection)
-        self._timers.after(duration_ms, lambda: self._unmute(connection))
 
     def _unmute(self, connection: Connection) -> None:
-        connection.muted = False
-        if not connection.closed:
-            self._choose_interest(connection)
+        if connection.mute_timer is not None:
+            self._timers.cancel(connection.mute_timer)
+            connection.mute_timer = None
+            connection.unmute()
+
+    def meter_clients(self, client: "MeteredClient | None") -> None:
+        """Give every connection of a client, and every new one, this client; handle the muted ones again."""
+        self._metered = client
+        for connection in self._connections.values():
+            if connection.peer is None:
+                connection.metered = client
+                connection.produce_shapes.clear()  # the next request is handled in full, and finds its quotas
+                self._unmute(connection)
 
     def _reject(self, connection: Connection, error: ProtocolError) -> None:
         """Count and log malformed input of the peer, and close the connection."""
@@ -502,6 +525,8 @@ class Loop:
         if connection.closed:
             return
         connection.closed = True
+        if connection.mute_timer is not None:
+            self._timers.cancel(connection.mute_timer)
         self.receiver.discard(connection)
         self._network.forget(connection.token)
         connection.transport.close()

@@ -26,7 +26,7 @@ class Sender:
         frame = responses[0].parts
         if len(responses) == 1 and type(frame) is bytes:  # HOT: a client that has one request in flight
             responses.clear()
-            connection.held_bytes = 0
+            connection.held_bytes = connection.held_bytes_min
         else:
             ready = self._take_ready(connection)
             if connection.unsent:
@@ -54,7 +54,8 @@ class Sender:
             parts = responses.popleft().parts
             if isinstance(parts, list):
                 if connection.held_bytes:
-                    connection.held_bytes = max(0, connection.held_bytes - sum(map(len, ready)))
+                    left = connection.held_bytes - sum(map(len, ready))
+                    connection.held_bytes = max(connection.held_bytes_min, left)
                 connection.unsent.extend(ready)
                 connection.unsent.extend(parts)
                 ready.clear()
@@ -62,7 +63,9 @@ class Sender:
                 assert parts is not None
                 ready.append(parts)
         if connection.held_bytes:
-            connection.held_bytes = max(0, connection.held_bytes - sum(map(len, ready))) if responses else 0
+            least = connection.held_bytes_min
+            left = connection.held_bytes - sum(map(len, ready))
+            connection.held_bytes = max(least, left) if responses else least
         return ready
 
     def send_more(self, connection: Connection, bytes_max: int) -> int:

@@ -30,7 +30,11 @@ class RequestOutcome(Struct):
 
 
 def answer_request(
-    request: ProduceRequest, slot: ResponseSlot, outcome: RequestOutcome, metadata: MetadataSource
+    request: ProduceRequest,
+    slot: ResponseSlot,
+    outcome: RequestOutcome,
+    metadata: MetadataSource,
+    throttle_time_ms: int,
 ) -> None:
     """Encode the response, and register it with the partitions whose write or commit it waits for."""
     _, version, correlation_id, _, acks, timeout_ms, _, _ = request
@@ -42,10 +46,12 @@ def answer_request(
         found = ((number, missed.find(*partition)) for number, partition in outcome.missed.items())
         leaders = {number: leader for number, leader in found if leader is not None}
         slot.parts, errors_at = encode_response(
-            version, correlation_id, outcome.topics, 0, outcome.keyless, leaders, missed.endpoints()
+            version, correlation_id, outcome.topics, throttle_time_ms, outcome.keyless, leaders, missed.endpoints()
         )
     else:
-        slot.parts, errors_at = encode_response(version, correlation_id, outcome.topics, 0, outcome.keyless)
+        slot.parts, errors_at = encode_response(
+            version, correlation_id, outcome.topics, throttle_time_ms, outcome.keyless
+        )
     slot.waits = 0
     for confirmation, error_at in zip(outcome.confirmations, errors_at, strict=True):
         if confirmation is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.metrics import PRODUCE_KEY, Metrics
 from headrace.broker.missed_leaders import MISSED
 from headrace.broker.net.connection import ResponseSlot
@@ -31,12 +32,14 @@ class AppendStage:
         partitions: PartitionLookup,
         metadata: MetadataSource,
         access: AccessControl,
+        quotas: ClientQuotas,
         metrics: Metrics,
         turn: TurnClock,
     ) -> None:
         self._partitions = partitions
         self._metadata = metadata
         self._access = access
+        self._quotas = quotas
         self._metrics = metrics
         self._turn = turn
 
@@ -64,7 +67,8 @@ class AppendStage:
             outcome.topics.append((topic_key, results))
         self._metrics.request_errors[PRODUCE_KEY] += outcome.failed
         slot.connection.errors += outcome.failed
-        answer_request(request, slot, outcome, self._metadata)
+        throttle_time_ms = self._quotas.throttle_time_ms(slot.connection)
+        answer_request(request, slot, outcome, self._metadata, throttle_time_ms)
         return outcome.confirmations
 
     def _append_sets(

@@ -7,6 +7,7 @@ them is one dictionary lookup. A request that is not recognised goes through all
 
 from struct import Struct
 
+from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.metrics import PRODUCE_KEY, Metrics
 from headrace.broker.net.connection import Connection, ResponseSlot
 from headrace.broker.partitions.append_result import NO_APPEND_TIME, RejectedBatch
@@ -15,7 +16,7 @@ from headrace.broker.partitions.replica import Replica
 from headrace.broker.produce.parse import ProduceRequest
 from headrace.broker.services import TurnClock
 from headrace.wire.apis import ApiKey
-from headrace.wire.produce import FLEXIBLE_FROM, single_partition_layout
+from headrace.wire.produce import FLEXIBLE_FROM, single_partition_layout, with_throttle_time
 from headrace.wire.records.header import RECORD_COUNT
 from headrace.wire.repeats import SHAPE_AT, read_repeat
 from headrace.wire.scan import varint_bytes
@@ -78,9 +79,10 @@ def remember_shape(connection: Connection, request: ProduceRequest, partition: R
 
 
 class RepeatedRequests:
-    def __init__(self, metrics: Metrics, turn: TurnClock) -> None:
+    def __init__(self, metrics: Metrics, turn: TurnClock, quotas: ClientQuotas) -> None:
         self._requests = metrics.requests
         self._turn = turn
+        self._quotas = quotas
 
     def handle(self, connection: Connection, buffer: memoryview, position: int, end: int) -> int:
         """HOT. Append the records of the request at `position` and encode the response; return the end of the request.
@@ -108,12 +110,17 @@ class RepeatedRequests:
                 return 0
             base_offset, append_time, end_offset = result.base_offset, result.append_time, result.end_offset
         self._requests[PRODUCE_KEY] += 1
+        suffix = shape.suffix
+        if connection.metered is not None:
+            self._quotas.produced(connection, request_end - position - _LENGTH_BYTES)
+            if connection.muted_until_ms:
+                suffix = with_throttle_time(shape.version, suffix, self._quotas.throttle_time_ms(connection))
         if acks == 0:
             partition.confirm_later(ResponseSlot(connection, None, 0), end_offset, acks, 0, 0)
             return request_end
         log_start_offset = partition.log.start_offset
         parts = shape.layout.pack(
-            shape.size, correlation_id, shape.prefix, 0, base_offset, append_time, log_start_offset, shape.suffix
+            shape.size, correlation_id, shape.prefix, 0, base_offset, append_time, log_start_offset, suffix
         )
         slot = ResponseSlot(connection, parts, 0)
         partition.confirm_later(slot, end_offset, acks, shape.error_at, shape.timeout_ms)

@@ -1,5 +1,6 @@
 """The stages of Produce, connected: the entry of every request that does not take the short path."""
 
+from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import (
     MIXED_VERSIONS,
@@ -29,18 +30,21 @@ class ProduceStages:
         metadata: MetadataSource,
         transactions: TransactionChecks,
         access: AccessControl,
+        quotas: ClientQuotas,
         metrics: Metrics,
         spawner: Spawner,
         timers: Timers,
         turn: TurnClock,
     ) -> None:
         self._access = access
-        self._append = AppendStage(partitions=partitions, metadata=metadata, access=access, metrics=metrics, turn=turn)
+        self._append = AppendStage(
+            partitions=partitions, metadata=metadata, access=access, quotas=quotas, metrics=metrics, turn=turn
+        )
         self.transaction_hold = TransactionHold(
             self._append, partitions=partitions, transactions=transactions, access=access, timers=timers
         )
         self.record_hold = RecordHold(self.transaction_hold, partitions=partitions, spawner=spawner)
-        self.handle_repeat = RepeatedRequests(metrics, turn).handle
+        self.handle_repeat = RepeatedRequests(metrics, turn, quotas).handle
         """HOT. The short path; an attribute, which saves a call per request."""
 
     def handle(

@@ -10,6 +10,7 @@ from headrace.client.core.admin import (
     access,
     brokers,
     changes,
+    client_quotas,
     configs,
     connections,
     groups,
@@ -31,6 +32,7 @@ from headrace.client.types import (
     ConfigEntry,
     ConfigResource,
     DeletedRecords,
+    EntityQuotas,
     FeatureDescription,
     GroupDescription,
     GroupOffset,
@@ -298,6 +300,24 @@ class Admin:
     async def delete_access_rules(self, wanted: RuleFilter) -> tuple[AccessRule, ...]:
         """Delete the access rules that a filter matches, and return them."""
         return await self._session.run(access.delete_access_rules(self._session.cluster, wanted), self._timeout_ms)
+
+    async def client_quotas(
+        self, entity: Mapping[str, str | None] | None = None, *, any_name: Sequence[str] = (), strict: bool = False
+    ) -> tuple[EntityQuotas, ...]:
+        """List quotas; by default all.
+
+        `entity` has names by type, None being the default; entities must have these names. `any_name` are types that
+        entities must have with whatever name. With `strict`, entities have no other type.
+        """
+        operation = client_quotas.client_quotas(entity or {}, any_name=any_name, strict=strict)
+        return await self._session.run(operation, self._timeout_ms)
+
+    async def alter_client_quotas(
+        self, changes: Sequence[EntityQuotas], *, validate_only: bool = False
+    ) -> tuple[Outcome, ...]:
+        """Set and remove quotas; return an outcome for each entity, in order."""
+        operation = client_quotas.alter_client_quotas(self._session.cluster, changes, validate_only=validate_only)
+        return await self._session.run(operation, self._timeout_ms)
 
     async def scram_users(self, names: Sequence[str] | None = None) -> dict[str, tuple[ScramCredential, ...]]:
         """List the users that authenticate by SCRAM, or these; needs a broker that stores users."""

@@ -7,6 +7,7 @@ from headrace.client.core.admin import (
     access,
     brokers,
     changes,
+    client_quotas,
     configs,
     connections,
     groups,
@@ -28,6 +29,7 @@ from headrace.client.types import (
     ConfigEntry,
     ConfigResource,
     DeletedRecords,
+    EntityQuotas,
     FeatureDescription,
     GroupDescription,
     GroupOffset,
@@ -275,6 +277,24 @@ class Admin(BlockingClient):
     def delete_access_rules(self, wanted: RuleFilter) -> tuple[AccessRule, ...]:
         """Delete the access rules that a filter matches, and return them."""
         return self._session.run(access.delete_access_rules(self._session.cluster, wanted), self._timeout_ms)
+
+    def client_quotas(
+        self, entity: Mapping[str, str | None] | None = None, *, any_name: Sequence[str] = (), strict: bool = False
+    ) -> tuple[EntityQuotas, ...]:
+        """List quotas; by default all.
+
+        `entity` has names by type, None being the default; entities must have these names. `any_name` are types that
+        entities must have with whatever name. With `strict`, entities have no other type.
+        """
+        operation = client_quotas.client_quotas(entity or {}, any_name=any_name, strict=strict)
+        return self._session.run(operation, self._timeout_ms)
+
+    def alter_client_quotas(
+        self, changes: Sequence[EntityQuotas], *, validate_only: bool = False
+    ) -> tuple[Outcome, ...]:
+        """Set and remove quotas; return an outcome for each entity, in order."""
+        operation = client_quotas.alter_client_quotas(self._session.cluster, changes, validate_only=validate_only)
+        return self._session.run(operation, self._timeout_ms)
 
     def scram_users(self, names: Sequence[str] | None = None) -> dict[str, tuple[ScramCredential, ...]]:
         """List the users that authenticate by SCRAM, or these; needs a broker that stores users."""

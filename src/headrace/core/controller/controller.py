@@ -11,6 +11,7 @@ from headrace.core.access.acls import AccessRule, RuleFilter
 from headrace.core.controller import (
     access_rules,
     brokers,
+    client_quotas,
     configs,
     credentials,
     elections,
@@ -170,6 +171,13 @@ class Controller:
 
     def delete_rules(self, filters: Sequence[RuleFilter]) -> ControllerDecision[tuple[access_rules.DeletedRules, ...]]:
         return access_rules.delete_rules(self.image, filters)
+
+    # Quotas
+
+    def alter_quotas(
+        self, alterations: Sequence[client_quotas.QuotaAlteration], *, validate_only: bool = False
+    ) -> ControllerDecision[tuple[client_quotas.QuotaResult, ...]]:
+        return client_quotas.alter_quotas(self.image, alterations, validate_only=validate_only)
 
     # Features
 

@@ -7,6 +7,7 @@ from headrace.core.controller.image import MetadataImage
 from headrace.core.controller.records import (
     AccessRuleRecord,
     BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -42,6 +43,7 @@ class MetadataDelta:
     """Node ids as text; the empty one stands for every broker."""
     rules_changed: bool = False
     """An access rule was created or deleted."""
+    quotas_changed: bool = False
     brokers_changed: bool = False
     """A broker was registered, fenced, unfenced or unregistered, or began its controlled shutdown."""
 
@@ -68,6 +70,7 @@ class _Observer:
         self._broker_configs: dict[str, None] = {}
         self._brokers = False
         self._rules = False
+        self._quotas = False
 
     def before(self, record: Record) -> None:
         match record:
@@ -92,6 +95,8 @@ class _Observer:
                 self._brokers = True
             case AccessRuleRecord() | RemoveAccessRuleRecord():
                 self._rules = True
+            case ClientQuotaRecord():
+                self._quotas = True
             case _:
                 pass
 
@@ -109,6 +114,7 @@ class _Observer:
             ),
             broker_configs_changed=tuple(self._broker_configs),
             rules_changed=self._rules,
+            quotas_changed=self._quotas,
             brokers_changed=self._brokers,
         )
 
@@ -157,5 +163,6 @@ def delta_between(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
         ),
         broker_configs_changed=tuple(name for kind, name in resources if kind == ResourceKind.BROKER),
         rules_changed=old.access_rules != new.access_rules,
+        quotas_changed=old.client_quotas != new.client_quotas,
         brokers_changed=old.brokers != new.brokers,
     )

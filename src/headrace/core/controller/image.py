@@ -1,4 +1,4 @@
-"""The metadata image: topics, partitions, brokers, configs, features and producer ids.
+"""The metadata image: topics, partitions, brokers, configs, features, users, quotas and producer ids.
 
 `apply` is the only way to change an image. The broker reads the committed one; the controller decides on its own,
 which also holds appended but uncommitted records. Iteration follows the order of the records, never a hash.
@@ -19,6 +19,7 @@ from headrace.core.controller.records import (
     REPLICATION_LEVEL,
     AccessRuleRecord,
     BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     Endpoint,
     FeatureLevelRecord,
@@ -39,12 +40,14 @@ from headrace.core.controller.records import (
     UnregisterBrokerRecord,
 )
 from headrace.core.controller.topic_image import TopicImage
+from headrace.core.quotas.entities import Entity
 from headrace.model.ids import NO_NODE, LeaderEpoch, NodeId, TopicId
 
 ConfigResource = tuple[int, str]
 """A ResourceKind and a name; the empty broker name stands for every broker."""
 
 NO_CONFIGS: Mapping[str, str] = {}
+_NO_QUOTAS: Mapping[str, float] = {}
 
 
 class MetadataImage:
@@ -57,6 +60,7 @@ class MetadataImage:
         "_tables",
         "access_rules",
         "brokers",
+        "client_quotas",
         "configs",
         "features",
         "login_secret",
@@ -80,6 +84,8 @@ class MetadataImage:
         """Credentials by user and mechanism."""
         self.access_rules: dict[bytes, AccessRule] = {}
         """Access rules by their ids."""
+        self.client_quotas: dict[Entity, dict[str, float]] = {}
+        """Quotas by entity and key."""
         self.login_secret = b""
         """Empty before the first credential."""
         self.next_producer_id = 0
@@ -204,6 +210,8 @@ class MetadataImage:
             case RemoveAccessRuleRecord():
                 if self.access_rules.pop(record.rule_id, None) is None:
                     raise RecordError("a record removes an access rule that does not exist")
+            case ClientQuotaRecord():
+                self._apply_quota(record)
             case LoginSecretRecord():
                 self.login_secret = record.secret
             case _:
@@ -308,6 +316,18 @@ class MetadataImage:
         else:
             self.configs.pop(resource, None)
 
+    def _apply_quota(self, record: ClientQuotaRecord) -> None:
+        """Replace the quotas of the entity: the former ones may be those of a copy too."""
+        quotas = dict(self.client_quotas.get(record.entity, _NO_QUOTAS))
+        if record.value is not None:
+            quotas[record.key] = record.value
+        elif quotas.pop(record.key, None) is None:
+            raise RecordError("a record removes a quota that does not exist")
+        if quotas:
+            self.client_quotas[record.entity] = quotas
+        else:
+            del self.client_quotas[record.entity]
+
     def _apply_broker(self, record: RegisterBrokerRecord) -> None:
         self.brokers[record.node_id] = BrokerImage(
             record.node_id,
@@ -388,6 +408,7 @@ class MetadataImage:
         twin.scram = self.scram.copy()
         twin.login_secret = self.login_secret
         twin.access_rules = self.access_rules.copy()
+        twin.client_quotas = self.client_quotas.copy()
         twin.next_producer_id = self.next_producer_id
         twin.partition_count = self.partition_count
         twin.preferred_leaders = self.preferred_leaders.copy()
@@ -432,6 +453,9 @@ class MetadataImage:
         yield from self.scram.values()
         for rule_id, rule in self.access_rules.items():
             yield AccessRuleRecord(rule_id, *rule)
+        for entity, quotas in self.client_quotas.items():
+            for key, limit in quotas.items():
+                yield ClientQuotaRecord(entity, key, limit)
         if self.next_producer_id:
             yield ProducerIdsRecord(NodeId(-1), self.next_producer_id)
 

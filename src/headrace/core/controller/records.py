@@ -27,8 +27,8 @@ nothing and cannot read the records of eligible leaders and reassignments, are n
 """
 
 ACCESS_LEVEL = 27
-"""The metadata.version from which the metadata log has credentials and access rules, which earlier releases cannot
-read.
+"""The metadata.version from which the metadata log has credentials, access rules and quotas, which earlier releases
+cannot read.
 """
 
 GROUP_VERSION = "group.version"
@@ -251,6 +251,15 @@ class RemoveAccessRuleRecord(_Fields, frozen=True):
     rule_id: bytes
 
 
+class ClientQuotaRecord(_Fields, frozen=True):
+    """One quota of an entity; None removes it."""
+
+    entity: tuple[tuple[str, str | None], ...]
+    """Types of entity and their names, sorted by type; the name None is the default."""
+    key: str
+    value: float | None
+
+
 class LoginSecretRecord(_Fields, frozen=True):
     """The secret from which brokers make salts of users that do not exist. It stays the same."""
 
@@ -287,6 +296,7 @@ Record = (
     | RemoveScramCredentialRecord
     | AccessRuleRecord
     | RemoveAccessRuleRecord
+    | ClientQuotaRecord
     | LoginSecretRecord
     | SnapshotHeaderRecord
 )
@@ -398,6 +408,7 @@ RECORD_TYPES = (
     _first_version(9, RemoveTopicRecord),
     _first_version(11, ScramCredentialRecord, ACCESS_LEVEL),
     _first_version(12, FeatureLevelRecord),
+    _first_version(14, ClientQuotaRecord, ACCESS_LEVEL),
     _first_version(15, ProducerIdsRecord),
     RecordType(
         number=17,

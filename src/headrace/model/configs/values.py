@@ -152,6 +152,7 @@ class BrokerConfig:
     connections_max: int
     connections_per_address_max: int
     fetch_bytes_max: int
+    quota_window_s: int
     fetch_sessions_max: int
     described_partitions_max: int
     retention_check_interval_ms: int
@@ -310,6 +311,7 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         connections_max=values.whole("max.connections"),
         connections_per_address_max=values.whole("max.connections.per.ip"),
         fetch_bytes_max=values.whole("fetch.max.bytes"),
+        quota_window_s=values.whole("quota.window.size.seconds"),
         fetch_sessions_max=values.whole("max.incremental.fetch.session.cache.slots"),
         described_partitions_max=values.whole("max.request.partition.size.limit"),
         retention_check_interval_ms=values.whole("log.retention.check.interval.ms"),
