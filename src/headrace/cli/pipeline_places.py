@@ -194,9 +194,9 @@ def meant_pipeline(name: str, known: Collection[str]) -> str:
 
 
 @contextmanager
-def told_failures() -> Iterator[None]:
-    """Turn errors of pipelines into failures of the command."""
-    from headrace.spark.pipelines.checkpoints import CheckpointError
+def told_failures(in_use: type[Failure] = Failure) -> Iterator[None]:
+    """Turn errors of pipelines into failures of the command; `in_use` reports that another run holds one."""
+    from headrace.spark.pipelines.checkpoints import CheckpointError, CheckpointInUse
     from headrace.spark.pipelines.claims import AlreadyRunning
     from headrace.spark.pipelines.problems import DefinitionError
     from headrace.spark.pipelines.runner import IncompatibleChange
@@ -206,5 +206,7 @@ def told_failures() -> Iterator[None]:
         yield
     except DefinitionError as error:
         raise Misuse(f"this pipeline is invalid:\n{error}") from None
-    except (CheckpointError, AlreadyRunning, IncompatibleChange, UnsupportedSpark) as error:
+    except (AlreadyRunning, CheckpointInUse) as error:
+        raise in_use(str(error)) from None
+    except (CheckpointError, IncompatibleChange, UnsupportedSpark) as error:
         raise Failure(str(error)) from None

@@ -13,6 +13,7 @@ from headrace.cli.console import clean
 from headrace.cli.failures import Failure
 from headrace.cli.pipeline_metrics import serving_metrics
 from headrace.cli.pipeline_places import load_project, told_failures
+from headrace.cli.pipeline_summary import InUse
 from headrace.operations.amounts import count_text
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def run_project(
     _listen_to_signals(runner)
     record = new_run(project.name)
     page = serving_metrics(metrics, lambda: run_page(record, newest[0] if newest else None, is_alive=True))
-    with page, told_failures():
+    with page, told_failures(InUse):
         outcome = runner.run()
     if outcome.state is RunState.FAILED:
         raise Failure(f'project "{project.name}" failed: {outcome.message}')

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from headrace.cli.pipeline_places import (
     told_failures,
 )
 from headrace.cli.pipeline_session import LOG_FILE, spark_session
+from headrace.cli.pipeline_summary import EXIT_STOPPED, InUse, RunSummary
 from headrace.cli.termination import end_in_order
 
 if TYPE_CHECKING:
@@ -77,41 +78,47 @@ def run(
     Creates the topics that the pipeline writes to. Ctrl-C stops it between two batches. A folder with a
     spark-pipeline.yml is a project of Spark Declarative Pipelines: it is run once, or repeatedly with --continuous.
     Its files get the address of the broker in HEADRACE_BOOTSTRAP.
+
+    With --once, the last line is a JSON object with the result. Exit codes: 0 everything is read, 1 failed, 2 the file
+    or the command is wrong, 3 another run holds the pipeline, 4 stopped before the end.
     """
+    from headrace.spark.pipelines.supervision import supervised
+
     if once and continuous:
         raise click.UsageError("--once and --continuous exclude each other")
     address = None if metrics is None else _address(metrics)
-    target = find_target(ctx, place)
-    if full_refresh and not target.is_project:
-        raise click.UsageError("--full-refresh is for Spark projects: use `headrace pipeline rewind` to read again")
-    if background:
-        mode = ["--once"] if once else ["--continuous"] if continuous else []
-        mode += [*(["--master", master] if master else []), *(["--full-refresh"] if full_refresh else [])]
-        mode += ["--metrics", metrics] if metrics is not None else []
-        detach(target, mode)
-    elif target.is_project:
-        from headrace.cli.pipeline_project import run_project
+    child = supervised()
+    summary = RunSummary()
+    with summary.printed() if once and child is None and not background else nullcontext():
+        target = find_target(ctx, place)
+        summary.name = target.name
+        if full_refresh and not target.is_project:
+            raise click.UsageError("--full-refresh is for Spark projects: use `headrace pipeline rewind` to read again")
+        if background:
+            mode = ["--once"] if once else ["--continuous"] if continuous else []
+            mode += [*(["--master", master] if master else []), *(["--full-refresh"] if full_refresh else [])]
+            detach(target, [*mode, *(["--metrics", metrics] if metrics is not None else [])])
+        elif target.is_project:
+            from headrace.cli.pipeline_project import run_project
 
-        run_project(
-            target.file,
-            target.bootstrap,
-            is_once=not continuous,
-            master=master,
-            full_refresh=full_refresh,
-            metrics=address,
-        )
-    else:
-        from headrace.spark.pipelines.supervision import supervised
-
-        pipeline = load(place)
-        is_once = once or (pipeline.trigger.interval_ms is None and not continuous)
-        child = supervised()
-        if child is None:
-            mode = ["--once" if is_once else "--continuous", *(["--master", master] if master else [])]
-            _supervise(ctx, pipeline, target, mode, address)
+            is_once = not continuous
+            run_project(
+                target.file,
+                target.bootstrap,
+                is_once=is_once,
+                master=master,
+                full_refresh=full_refresh,
+                metrics=address,
+            )
         else:
-            end_in_order(ctx, (signal.SIGTERM,))
-            _run_here(pipeline, target.bootstrap, child, is_once=is_once, master=master)
+            pipeline = load(place)
+            is_once = once or (pipeline.trigger.interval_ms is None and not continuous)
+            if child is not None:
+                end_in_order(ctx, (signal.SIGTERM,))
+                _run_here(pipeline, target.bootstrap, child, is_once=is_once, master=master)
+                return
+            mode = ["--once" if is_once else "--continuous", *(["--master", master] if master else [])]
+            _supervise(ctx, pipeline, target, mode, address, summary)
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -124,10 +131,16 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _supervise(
-    ctx: click.Context, pipeline: "Pipeline", target: Target, mode: list[str], metrics: tuple[str, int] | None
+    ctx: click.Context,
+    pipeline: "Pipeline",
+    target: Target,
+    mode: list[str],
+    metrics: tuple[str, int] | None,
+    summary: RunSummary,
 ) -> None:
     """Run the pipeline in a separate process, and restart the process if Spark dies."""
     from headrace.spark.pipelines.claims import new_run
+    from headrace.spark.pipelines.records import RunState
     from headrace.spark.pipelines.supervision import Supervisor
 
     log, hide = RunLog(pipeline.checkpoint), pipeline.secrets.hide
@@ -145,22 +158,31 @@ def _supervise(
         on_error=told,
         on_state=lambda text: told(clean(text)),
     )
+    summary.follow(pipeline, supervisor)
     with suppress(ValueError):  # only the main thread can receive signals
         for number in (signal.SIGINT, signal.SIGTERM):
             before = signal.signal(number, lambda number, _frame: supervisor.forward(number))
             ctx.call_on_close(partial(signal.signal, number, before))
-    with serving_metrics(metrics, supervisor.page), told_failures():
+    with serving_metrics(metrics, supervisor.page), told_failures(InUse):
         status, said = supervisor.run()
     if said:
         raise Failure(_failed(pipeline, said))
-    ctx.exit(status)
+    is_stopped = not status and "--once" in mode and supervisor.end.get("state") != RunState.DONE
+    ctx.exit(EXIT_STOPPED if is_stopped else status)
 
 
 def _failed(pipeline: "Pipeline", said: str) -> str:
     return f'pipeline "{pipeline.name}" failed: {said} (more in {pipeline.checkpoint}/run.log)'
 
 
-def _run_here(pipeline: "Pipeline", bootstrap: str, child: "Supervised", *, is_once: bool, master: str | None) -> None:
+def _run_here(
+    pipeline: "Pipeline",
+    bootstrap: str,
+    child: "Supervised",
+    *,
+    is_once: bool,
+    master: str | None,
+) -> None:
     from headrace.spark.pipelines.claims import STOPPED_EARLY
     from headrace.spark.pipelines.records import RunState
     from headrace.spark.pipelines.runner import Runner
@@ -182,14 +204,18 @@ def _run_here(pipeline: "Pipeline", bootstrap: str, child: "Supervised", *, is_o
     )
     child.watch(runner.stop)
     try:
-        with told_failures():
+        with told_failures(InUse):
             outcome = runner.run()
     except SparkDied as error:
         child.die(pipeline.secrets.hide(f"{error}; its output is in {pipeline.checkpoint / LOG_FILE}"))
         return
+    except click.ClickException as error:
+        child.publish_end(RunState.FAILED, error.message)
+        raise
     except SystemExit:  # once Spark has started, SIGTERM is a request to stop
         click.echo(f'headrace: pipeline "{pipeline.name}" was {STOPPED_EARLY}', err=True)
         raise
+    child.publish_end(outcome.state, outcome.message)
     if outcome.state is RunState.FAILED:
         raise Failure(_failed(pipeline, outcome.message))
     click.echo(f'pipeline "{pipeline.name}" {outcome.state} after {_batches(outcome.count)}', err=True)

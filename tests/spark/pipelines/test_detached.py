@@ -63,7 +63,7 @@ def test_a_detached_run_on_a_cluster_is_watched_and_stopped_from_elsewhere(
             send(broker.bootstrap_servers, name, ({"id": number, "n": number} for number in range(50, 80)))
             watching.wait_for(lambda: read_so_far(watching.lines, name) == 80)
         again = asked("pipeline", "run", str(folder), *call)
-        assert (again.exit_code, "is in use by another run" in again.output) == (1, True), again.output
+        assert (again.exit_code, "is in use by another run" in again.output) == (3, True), again.output
         stopped = asked("pipeline", "stop", name, *call)
         assert (stopped.exit_code, f'pipeline "{name}": run' in stopped.output, "stopped" in stopped.output) == (
             0, True, True,

@@ -52,7 +52,7 @@ def test_runs_of_a_project_go_on_where_the_last_one_ended(broker: EmbeddedBroker
         told = CliRunner().invoke(cli, ["pipeline", "status", name, *call])
         assert "running" in told.output, told.output
         again = CliRunner().invoke(cli, ["pipeline", "run", str(project), *call])
-        assert (again.exit_code, "in use by another run" in again.output) == (1, True)
+        assert (again.exit_code, "in use by another run" in again.output) == (3, True)
         continuous.wait_for(lambda: records_read(continuous.lines) == 20)
         # At once: a run that finds nothing new takes as long as another.
         view.write_text(right.replace("sum(amount)", "sum(nothing)"))

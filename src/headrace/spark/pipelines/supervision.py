@@ -44,6 +44,9 @@ class Supervised(NamedTuple):
     def publish_batch(self, report: Mapping[str, Any]) -> None:
         self._tell({"batch": report})
 
+    def publish_end(self, state: str, message: str) -> None:
+        self._tell({"end": {"state": state, "message": message}})
+
     def _tell(self, message: Mapping[str, Any]) -> None:
         with suppress(OSError):  # the supervisor is gone, and the run ends because of that
             self.line.sendall(json.dumps(message).encode() + b"\n")
@@ -88,9 +91,11 @@ class Supervisor:
     on_error: OnLine
     on_state: Callable[[str], None]
     _child: "subprocess.Popen[str] | None" = None
-    _restarts: int = 0
-    _batch: Mapping[str, Any] | None = None
+    restarts: int = 0
+    batch: Mapping[str, Any] | None = None
     """The newest report of a child."""
+    end: Mapping[str, str] = field(default_factory=dict)
+    """The state in which the newest child ended, and its message."""
     _died: str | None = None
     """The message of a child about its end."""
     _is_told_to_end: threading.Event = field(default_factory=threading.Event)
@@ -112,7 +117,7 @@ class Supervisor:
             if number is None or self._is_told_to_end.is_set():
                 self._give_up(said)
                 return EXIT_FAILED, said
-            self._restarts += 1
+            self.restarts += 1
             self.on_state(budget.text(number, said))
             if self._rest(said):
                 return 0, ""
@@ -120,7 +125,7 @@ class Supervisor:
     def _attempt(self) -> tuple[int, str | None]:
         """Run a child to its end; return the reason of its death, None if it ended normally."""
         ours, theirs = socket.socketpair()
-        told = {"record": asdict(self.record), "line": theirs.fileno(), "restarts": self._restarts}
+        told = {"record": asdict(self.record), "line": theirs.fileno(), "restarts": self.restarts}
         self._died = None
         with ours, theirs:
             child = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
@@ -152,12 +157,13 @@ class Supervisor:
         """Handle a message of the child."""
         message = json.loads(line)
         self._died = message.get("died", self._died)
-        self._batch = message.get("batch", self._batch)
+        self.batch = message.get("batch", self.batch)
+        self.end = message.get("end", self.end)
 
     def page(self) -> str:
         """Render the metrics of the run for Prometheus: alive while a child runs."""
         is_alive = self._child is not None and self._child.poll() is None
-        return run_page(self.record, self._batch, is_alive=is_alive)
+        return run_page(self.record, self.batch, is_alive=is_alive)
 
     def _rest(self, said: str) -> bool:
         """Wait before a restart, sending heartbeats; return whether the run must end instead."""
