@@ -16,6 +16,7 @@ from typing import NamedTuple
 import click
 
 from headrace.broker.api import describe_groups, describe_transactions, find_coordinator, offset_fetch
+from headrace.broker.api.access_table import CHECKS, WITHOUT_CHECK, AccessCheck
 from headrace.broker.api.registry import INTERNAL, SERVED, ServedApi
 from headrace.broker.produce import record_hold, transaction_hold
 from headrace.cli.main import cli
@@ -32,9 +33,11 @@ from headrace.core.transactions import settings
 from headrace.core.transactions.states import PRECEDING, TransactionState
 from headrace.manager import limits as manager_limits
 from headrace.model import limits
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.configs import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigTable, ConfigType
 from headrace.model.configs.definition import INT64_MAX, render_value
 from headrace.testing import EmbeddedBroker
+from headrace.wire.apis import ApiKey
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -170,18 +173,55 @@ def api_versions_page() -> Iterator[str]:
     yield from _served_table(INTERNAL)
 
 
+def authorization_page() -> Iterator[str]:
+    yield "# What requests need"
+    yield ""
+    yield "A broker with an [authorizer](../guide/security.md#access-rules) checks these operations, for Kafka's"
+    yield "requests those that Kafka checks. Access is checked before existence: a client without access gets the"
+    yield "same response whether a topic, a group or a transactional id exists or not. Topic ids are the exception,"
+    yield "as in Kafka: every client learns that one is unknown. Requests that are forwarded to the active controller"
+    yield "are judged there, with the client's own principal and address."
+    yield ""
+    yield '"Left out" means that the response has no error, and nothing that the client may not see.'
+    yield ""
+    rows = sorted(CHECKS.items())
+    yield from table(
+        ("API", "operation", "on", "error of a client that may not", "applies to"),
+        (
+            (_words(key), _words(check.operation), _words(check.resource_type), _error(check), check.note)
+            for key, checks in rows
+            for check in checks
+        ),
+    )
+    yield ""
+    yield "## Without a check"
+    yield ""
+    yield from table(("API", "reason"), ((_words(key), reason) for key, reason in sorted(WITHOUT_CHECK.items())))
+    yield ""
+    yield "Requests between the nodes of a cluster are served on the CONTROLLER listener alone, to nodes that have"
+    yield "authenticated. A client cannot send them, nor fetch as a replica, nor fetch `__cluster_metadata`."
+
+
+def _error(check: AccessCheck) -> str:
+    return "left out" if check.error is None else f"`{check.error.name}`"
+
+
+def _words(value: ApiKey | Operation | AclResourceType) -> str:
+    return "".join(word.title() for word in value.name.split("_"))
+
+
 def _served_table(apis: Iterable[ServedApi]) -> Iterator[str]:
-    rows = sorted((api.key.value, api.key.name, api.min_version, api.max_version, api.module) for api in apis)
+    rows = sorted((api.key, api.min_version, api.max_version, api.module) for api in apis)
     yield from table(
         ("key", "API", "versions", "handler"),
         (
             (
-                str(key),
-                "".join(word.title() for word in name.split("_")),
+                str(key.value),
+                _words(key),
                 versions(low, high),
                 f"`broker/api/{module}.py`",
             )
-            for key, name, low, high, module in rows
+            for key, low, high, module in rows
         ),
     )
 
@@ -261,6 +301,7 @@ def limit_rows(module: ModuleType, only: tuple[str, ...] = ()) -> Iterator[tuple
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "configuration.md": configuration_page,
     "api-versions.md": api_versions_page,
+    "authorization.md": authorization_page,
     "cli.md": cli_page,
     "metrics.md": metrics_page,
     "limits.md": limits_page,

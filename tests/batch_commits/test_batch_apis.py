@@ -168,6 +168,22 @@ def test_permissions_are_those_of_transactional_ids(broker, driver, monkeypatch)
     assert asked == [write, write, write, describe]
 
 
+def test_a_commit_needs_write_on_the_topics_of_its_writers(broker, driver, monkeypatch):
+    writer = task(broker, attempt=1)
+    writer.write(b"a")
+    access, may_write = broker.node.broker.access, False
+    decide = access.authorize
+
+    def refuse(principal, host, operation, resource_type, name):
+        is_topic = (operation, resource_type, name) == (Operation.WRITE, AclResourceType.TOPIC, "t")
+        return may_write if is_topic else decide(principal, host, operation, resource_type, name)
+
+    monkeypatch.setattr(access, "authorize", refuse)
+    assert driver.commit_batch(writer) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, False)
+    may_write = True
+    assert driver.commit_batch(writer) == DONE
+
+
 def test_a_second_write_of_a_repeated_batch_is_not_passed_over(broker, driver):
     """The run that committed the first was killed before the second; requests without an id are as they were."""
     first = task(broker, attempt=1)

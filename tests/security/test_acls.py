@@ -43,6 +43,11 @@ def decide(rules, operation=READ, name="orders", principal="User:alice", host="1
         ([rule(principal="User:*")], {"principal": "User:bob"}, True),
         ([rule(host="10.0.0.1")], {}, True),
         ([rule(host="10.0.0.2")], {}, False),
+        ([rule(host="::ffff:10.0.0.1")], {}, True),
+        ([rule(host="0:0:0:0:0:0:0:1")], {"host": "[::1]"}, True),
+        ([rule(host="fe80::1")], {"host": "[fe80:0::1%eth0]"}, True),
+        ([rule(host="::2")], {"host": "[::1]"}, False),
+        ([rule(host="not an address:")], {"host": "[::1]"}, False),
         ([rule(name="*")], {"name": "anything"}, True),
         ([rule(name="ord", pattern=PREFIXED)], {}, True),
         ([rule(name="orders", pattern=PREFIXED)], {}, True),
@@ -110,6 +115,14 @@ def test_some_resource_is_permitted(rules, permitted):
     for each in rules:
         index.add(each)
     assert index.permits_some("User:alice", "10.0.0.1", WRITE, TOPIC) is permitted
+
+
+def test_an_unruled_resource_permits_some_operation():
+    """As Kafka does, which asks about a name that no rule is likely to have."""
+    index = RuleIndex(allows_unruled=True)
+    assert index.permits_some("User:alice", "10.0.0.1", WRITE, TOPIC)
+    index.add(rule(READ, name="*", principal="User:bob"))
+    assert not index.permits_some("User:alice", "10.0.0.1", WRITE, TOPIC)
 
 
 names = st.sampled_from(["a", "ab", "abc", "b", "*"])

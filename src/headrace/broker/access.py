@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from headrace.core.access.acls import AccessRule, RuleIndex
-from headrace.model.access import NODE, AclResourceType, Operation, Principal
+from headrace.model.access import CLUSTER_NAME, NODE, AclResourceType, Operation, Principal, Requester
 from headrace.model.addresses import is_loopback
 from headrace.model.configs.access import AccessConfig
 from headrace.model.configs.listeners import address_text
@@ -32,7 +32,8 @@ class Access:
         self._rules = rules
         self._index = RuleIndex(allows_unruled=config.allows_unruled)
         self._indexed: dict[bytes, AccessRule] = {}
-        self._decisions: dict[tuple[Principal, str, int, int, str], bool] = {}
+        self._decisions: dict[tuple[Principal, str, int, int, str | None], bool] = {}
+        """By principal, host, operation, resource type and name; None for some resource of the type."""
         self._is_stale = True
 
     def rules_changed(self) -> None:
@@ -40,6 +41,23 @@ class Access:
 
     def authorize(
         self, principal: Principal, host: str, operation: Operation, resource_type: AclResourceType, name: str
+    ) -> bool:
+        return self._decide(principal, host, operation, resource_type, name)
+
+    def permits_some(
+        self, principal: Principal, host: str, operation: Operation, resource_type: AclResourceType
+    ) -> bool:
+        """Return whether the operation is permitted on some resource."""
+        return self._decide(principal, host, operation, resource_type, None)
+
+    def may_scan(self, client: Requester, topic: str) -> bool:
+        """Return whether the client may read the files of the topic itself, without the broker seeing it."""
+        return self.authorize(*client, Operation.READ, AclResourceType.TOPIC, topic) and self.authorize(
+            *client, Operation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME
+        )
+
+    def _decide(
+        self, principal: Principal, host: str, operation: Operation, resource_type: AclResourceType, name: str | None
     ) -> bool:
         if self.open_to_all or principal.type == NODE:
             return True
@@ -50,19 +68,13 @@ class Access:
         if allowed is None:
             if len(self._decisions) >= ACCESS_DECISIONS_MAX:
                 self._decisions.clear()
-            text = str(principal)
-            allowed = self._decisions[key] = (
-                text in self._super_users or self._index.decide(text, host, operation, resource_type, name).allowed
+            text, index = str(principal), self._index
+            allowed = self._decisions[key] = text in self._super_users or (
+                index.permits_some(text, host, operation, resource_type)
+                if name is None
+                else index.decide(text, host, operation, resource_type, name).allowed
             )
         return allowed
-
-    def permits_some(
-        self, principal: Principal, host: str, operation: Operation, resource_type: AclResourceType
-    ) -> bool:
-        """Return whether a rule permits the operation on some resource."""
-        if self._is_stale:
-            self._follow_rules()
-        return self._index.permits_some(str(principal), host, operation, resource_type)
 
     def _follow_rules(self) -> None:
         rules, indexed = self._rules(), self._indexed

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from headrace.broker.access import Access
+from headrace.broker.access_changes import AccessChanges
 from headrace.broker.authentication import Authentication
 from headrace.broker.client_connections import ClientConnections
 from headrace.broker.client_quotas import ClientQuotas
@@ -105,7 +106,6 @@ class RunningBroker:
         self.on_many_files: Callable[[], None] = lambda: None
         """Called between turns while far more log files are open than the limit allows."""
         self.access = Access(config.access, lambda: self.image.access_rules)
-        controller.subscribe(lambda delta: self.access.rules_changed() if delta.rules_changed else None)
         self.client_quotas = ClientQuotas(
             image=lambda: self.image,
             window_s=lambda: self.config.quota_window_s,
@@ -138,7 +138,10 @@ class RunningBroker:
             timers=timers,
             logger=logger,
             kept_bytes_max=lambda: self.config.scan_held_bytes_max,
+            may_scan=self.access.may_scan,
         )
+        self.access_changes = AccessChanges(self.access, self.client_connections, self.scans, timers)
+        controller.subscribe(lambda delta: self.access_changes.rules_changed() if delta.rules_changed else None)
         self.produce = self._compose_produce()
         self.lookups = Lookups(ports.spawner, timers)
         partitions.on_led = self._partition_led

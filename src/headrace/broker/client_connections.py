@@ -27,6 +27,8 @@ class ClientConnections:
         self._fetch_sessions = fetch_sessions
         self.after: Callable[[int, int], list[Connection]] = lambda token, count_max: []
         """Returns the next connections of clients by token, at most `count_max`; set when there is a loop."""
+        self.open: Callable[[], list[Connection]] = list
+        """Returns all connections of clients; set when there is a loop."""
 
     def topics_of(self, connection: Connection) -> ConnectionTopics:
         """Return what the client writes and reads, as far as its last requests tell."""

@@ -122,6 +122,7 @@ class Node:
         self.loop = self._loop()
         self._compose_tls()
         self.broker.client_connections.after = self.loop.clients_after
+        self.broker.client_connections.open = self.loop.open_clients
         self._compose_background_tasks(partitions)
         self.quorum.disk.on_no_room = lambda: self._storage.no_room(directories.home)
         controller.refusal_of_new_partitions = self.broker.refusal_of_new_partitions

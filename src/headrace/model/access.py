@@ -43,6 +43,13 @@ class Principal(NamedTuple):
         return f"{self.type}:{self.name}"
 
 
+class Requester(NamedTuple):
+    """A principal and the address from which it has connected, by which access is decided."""
+
+    principal: Principal
+    host: str
+
+
 USER = "User"
 """The type of the principals of clients."""
 

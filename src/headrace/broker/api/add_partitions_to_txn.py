@@ -142,9 +142,12 @@ def _ask(
 
 def _refused(ctx: RequestContext, asked: _Asked) -> Errors | ErrorCode | None:
     """Return the errors of the request itself: one wrong partition makes the whole transaction fail."""
-    error = id_error(ctx, asked.transactional_id)
-    if error is not ErrorCode.NONE:
-        return error
+    if ctx.version < _BATCHED_FROM:
+        error = id_error(ctx, asked.transactional_id)
+        if error is not ErrorCode.NONE:
+            return error
+    elif not asked.transactional_id:
+        return ErrorCode.INVALID_REQUEST
     wrong = {partition: error for partition in asked.partitions() if (error := _partition_error(ctx, partition))}
     if not wrong:
         return None
@@ -153,8 +156,9 @@ def _refused(ctx: RequestContext, asked: _Asked) -> Errors | ErrorCode | None:
 
 def _partition_error(ctx: RequestContext, partition: Partition) -> ErrorCode:
     topic, _ = partition
+    # A broker with ClusterAction on the cluster adds what its producer was allowed to write.
     of_a_client = ctx.version < _BATCHED_FROM
-    if (of_a_client and topic in INTERNAL_TOPICS) or not ctx.authorized(Operation.WRITE, AclResourceType.TOPIC, topic):
+    if of_a_client and (topic in INTERNAL_TOPICS or not ctx.authorized(Operation.WRITE, AclResourceType.TOPIC, topic)):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     known = ctx.image.partition(*partition) is not None
     return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

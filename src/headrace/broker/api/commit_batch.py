@@ -2,8 +2,12 @@
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.api.support.batch_commits import proposed
+from headrace.broker.api.support.coordinators import known
+from headrace.broker.cluster.proposal import Proposal
 from headrace.core.coordination.machine import PendingProducer
 from headrace.core.transactions.batch_commands import BatchResult, CommitBatch, NamedWriter
+from headrace.model.access import AclResourceType, Operation
+from headrace.model.errors import ErrorCode
 from headrace.wire.messages.commit_batch import CommitBatchRequest, CommitBatchResponse
 
 
@@ -27,4 +31,11 @@ def handle(request: CommitBatchRequest, ctx: RequestContext) -> object:
             already_committed=result.already_committed,
         )
 
-    return proposed(ctx, request.owner, lambda: ctx.transactions.commit_batch(command), respond)
+    def commit() -> Proposal[BatchResult]:
+        topics = {topic for topic, _partition in ctx.transactions.written_by(command)}
+        if all(ctx.authorized(Operation.WRITE, AclResourceType.TOPIC, topic) for topic in topics):
+            return ctx.transactions.commit_batch(command)
+        reason = "the writers have written to topics that this client may not write to"
+        return known(BatchResult(ErrorCode.TOPIC_AUTHORIZATION_FAILED, reason))
+
+    return proposed(ctx, request.owner, commit, respond)

@@ -53,6 +53,14 @@ def _group(
             group_state="",
             assignor_name="",
         )
+    if not all(ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, topic) for topic in _topics(ctx, outcome)):
+        return ConsumerGroupDescribeResponseGroup(
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            error_message="the group has members that read topics which this client may not describe",
+            group_id=name,
+            group_state="",
+            assignor_name="",
+        )
     operations = OPERATIONS_NOT_ASKED_FOR
     if request.include_authorized_operations:
         operations = authorized_operations(ctx, GROUP_OPERATIONS, AclResourceType.GROUP, name)
@@ -65,6 +73,16 @@ def _group(
         members=tuple(_member(ctx, member) for member in outcome.members),
         authorized_operations=operations,
     )
+
+
+def _topics(ctx: RequestContext, group: DescribedConsumerGroup) -> set[str]:
+    """Return the topics that the description would name."""
+    known = ctx.image.topics_by_id
+    found = {topic for member in group.members for topic in member.subscription.topics}
+    for member in group.members:
+        for partitions in (member.assigned, member.target):
+            found.update(known[TopicId(each)].name for each in by_topic(partitions) if TopicId(each) in known)
+    return found
 
 
 def _member(ctx: RequestContext, member: DescribedConsumer) -> ConsumerGroupDescribeResponseMember:

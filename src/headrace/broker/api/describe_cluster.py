@@ -1,9 +1,8 @@
 """DescribeCluster (60): the brokers of this listener, the controller and the cluster's id; fenced ones on request."""
 
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.support.authorization import CLUSTER_OPERATIONS, authorized_operations
+from headrace.broker.api.support.authorization import cluster_operations
 from headrace.core.controller.broker_image import BrokerImage
-from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.describe_cluster import (
     DescribeClusterRequest,
@@ -21,9 +20,7 @@ def handle(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClus
         return _wrong_endpoint_type(request, ctx)
     operations = NO_AUTHORIZED_OPERATIONS
     if request.include_cluster_authorized_operations:
-        operations = 0
-        if ctx.authorized(Operation.DESCRIBE, AclResourceType.CLUSTER, CLUSTER_NAME):
-            operations = authorized_operations(ctx, CLUSTER_OPERATIONS, AclResourceType.CLUSTER, CLUSTER_NAME)
+        operations = cluster_operations(ctx)
     return DescribeClusterResponse(
         throttle_time_ms=ctx.throttle_time_ms,
         cluster_id=ctx.cluster_id,

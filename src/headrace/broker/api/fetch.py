@@ -187,6 +187,7 @@ def _serve(
         bytes_min=min(request.bytes_min, bytes_max),
         bytes_max=bytes_max,
         isolation_level=request.isolation_level,
+        may_read=None if services.access.open_to_all else _still_allowed(services, connection),
         nearest=nearest_replica(services, request.rack, connection.listener_name) if reads_anywhere else None,
         respond=respond,
     ).start()
@@ -263,16 +264,18 @@ def _everything(_key: bytes, _topic: LocalTopic | None, _by_id: bool) -> bool:
 
 def _access_check(services: FetchServices, connection: Connection) -> Callable[[bytes, LocalTopic | None, bool], bool]:
     """Return a function that tells whether the client may read a topic, or whether its id is unknown."""
-    decisions: dict[str, bool] = {}
 
     def may_read(key: bytes, topic: LocalTopic | None, by_id: bool) -> bool:
         if topic is None and by_id:
             return True
         name = key.decode(errors="replace") if topic is None else topic.name
-        if name not in decisions:
-            decisions[name] = services.access.authorize(
-                connection.principal, connection.peer_host, Operation.READ, AclResourceType.TOPIC, name
-            )
-        return decisions[name]
+        return services.access.authorize(
+            connection.principal, connection.peer_host, Operation.READ, AclResourceType.TOPIC, name
+        )
 
     return may_read
+
+
+def _still_allowed(services: FetchServices, connection: Connection) -> Callable[[WantedRead], bool]:
+    may_read = _access_check(services, connection)
+    return lambda wanted: may_read(wanted.topic_key, wanted.topic, wanted.by_id)

@@ -39,6 +39,10 @@ _MESSAGES = {
 def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> object:
     topic = _topic(request, ctx)
     keys = request.coordinator_keys if ctx.version >= _SEVERAL_KEYS_FROM else (request.key,)
+    # Only a client that may see a coordinator has the internal topic created.
+    is_needed = topic is not None and any(
+        _error(request, ctx, key) is ErrorCode.NONE for key in keys[:FIND_COORDINATOR_KEYS_MAX]
+    )
 
     def find(key: str) -> Proposal[Any]:
         return known(_coordinator(request, ctx, key))
@@ -46,7 +50,7 @@ def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> object:
     def respond(found: list[FindCoordinatorResponseCoordinator]) -> FindCoordinatorResponse:
         return _response(ctx, found)
 
-    if topic is None or topic.open_here():
+    if topic is None or not is_needed or topic.open_here():
         return ask_each(ctx, keys, find, _result, respond, items_max=FIND_COORDINATOR_KEYS_MAX)
     parked = ctx.park()
     topic.when_created(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from headrace.broker.api.context import RequestContext
+from headrace.broker.api.support.authorization import GROUP_CONFIGS
 from headrace.core.controller.records import ResourceKind
 from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
@@ -14,8 +15,7 @@ from headrace.wire.messages.list_config_resources import (
 
 BROKER_LOGGER = 8
 CLIENT_METRICS = 16
-GROUP = 32
-_KINDS = (ResourceKind.TOPIC, ResourceKind.BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
+_KINDS = (ResourceKind.TOPIC, ResourceKind.BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP_CONFIGS)
 _KINDS_FROM = 1
 """Version 0 lists client metrics alone, and there are none."""
 

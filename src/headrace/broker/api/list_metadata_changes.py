@@ -18,10 +18,12 @@ from headrace.wire.messages.list_metadata_changes import (
     ListMetadataChangesResponseTopic,
 )
 
+_REFUSED = ListMetadataChangesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
 
 def handle(request: ListMetadataChangesRequest, ctx: RequestContext) -> ListMetadataChangesResponse | Parked:
-    if not ctx.authorized(Operation.DESCRIBE, AclResourceType.CLUSTER, CLUSTER_NAME):
-        return ListMetadataChangesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if not _is_allowed(ctx):
+        return _REFUSED
     changes = ctx.metadata_changes.after(request.after_version, ctx.image.version)
     if changes != [] or request.wait_ms <= 0:
         return _response(request, ctx, changes)
@@ -30,6 +32,10 @@ def handle(request: ListMetadataChangesRequest, ctx: RequestContext) -> ListMeta
             error_code=ErrorCode.POLICY_VIOLATION, error_message="too many clients wait for changes of the metadata"
         )
     return _Wait(request, ctx).parked
+
+
+def _is_allowed(ctx: RequestContext) -> bool:
+    return ctx.authorized(Operation.DESCRIBE, AclResourceType.CLUSTER, CLUSTER_NAME)
 
 
 class _Wait:
@@ -46,6 +52,10 @@ class _Wait:
 
     def changed(self) -> None:
         """Respond, unless the client has seen the change at another broker."""
+        if not _is_allowed(self._ctx):
+            self._end()
+            self.parked.complete(_REFUSED)
+            return
         changes = self._ctx.metadata_changes.after(self._request.after_version, self._ctx.image.version)
         if changes != []:
             self._end()

@@ -6,14 +6,15 @@ little. A request for many topics is answered over several turns, a slice at a t
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.authorization import (
-    CLUSTER_OPERATIONS,
     TOPIC_OPERATIONS,
     authorized_operations,
+    cluster_operations,
     may_create_topic,
+    split_by_access,
 )
 from headrace.core.controller.commands import CreatableTopic, Refused
 from headrace.core.controller.names import INTERNAL_TOPICS, check_topic_name
-from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
+from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NO_TOPIC_ID, TopicId
 from headrace.model.limits import METADATA_BYTES_AT_ONCE_MAX, METADATA_TOPICS_MAX, METADATA_TOPICS_PER_SLICE
@@ -48,8 +49,8 @@ def handle(request: MetadataRequest | TopicsScan, ctx: RequestContext) -> bytes 
         _LongRequest(request, ctx, parked).step()
         return parked
     wanted = _wanted(request, ctx)
-    missing = _topics_to_create(request, ctx, wanted)
-    builder = _ResponseBuilder(request, ctx, wanted)
+    missing, forbidden = _topics_to_create(request, ctx, wanted)
+    builder = _ResponseBuilder(request, ctx, wanted, forbidden)
     if not missing and len(wanted) <= METADATA_TOPICS_PER_SLICE:
         builder.step()
         return builder.body()
@@ -81,18 +82,21 @@ class _LongRequest:
             self._ctx.reject(self._parked, error)
             return
         wanted = list(self._wanted)
-        _ResponseBuilder(request, self._ctx, wanted).when_created(
-            _topics_to_create(request, self._ctx, wanted), self._parked
-        )
+        missing, forbidden = _topics_to_create(request, self._ctx, wanted)
+        _ResponseBuilder(request, self._ctx, wanted, forbidden).when_created(missing, self._parked)
 
 
 class _ResponseBuilder:
     """A response under construction."""
 
-    def __init__(self, request: MetadataRequest, ctx: RequestContext, wanted: list[RequestedTopic]) -> None:
+    def __init__(
+        self, request: MetadataRequest, ctx: RequestContext, wanted: list[RequestedTopic], forbidden: frozenset[str]
+    ) -> None:
+        """`forbidden` are missing topics that the client may not create."""
         self._request = request
         self._ctx = ctx
         self._wanted = wanted
+        self._forbidden = forbidden
         self._position = 0
         self._fragments: list[bytes] = []
 
@@ -116,7 +120,7 @@ class _ResponseBuilder:
         end = min(self._position + METADATA_TOPICS_PER_SLICE, len(self._wanted))
         ask_operations = self._request.include_topic_authorized_operations
         for topic in self._wanted[self._position : end]:
-            fragment = _fragment(self._ctx, topic, ask_operations)
+            fragment = _fragment(self._ctx, topic, ask_operations, self._forbidden)
             if fragment is not None:
                 self._fragments.append(fragment)
         self._position = end
@@ -125,7 +129,7 @@ class _ResponseBuilder:
         ctx, image = self._ctx, self._ctx.image
         operations = NO_AUTHORIZED_OPERATIONS
         if self._request.include_cluster_authorized_operations:
-            operations = authorized_operations(ctx, CLUSTER_OPERATIONS, AclResourceType.CLUSTER, CLUSTER_NAME)
+            operations = cluster_operations(ctx)
         return encode_response(
             ctx.version,
             throttle_time_ms=ctx.throttle_time_ms,
@@ -163,25 +167,30 @@ def _known_by_something(topic: RequestedTopic) -> RequestedTopic:
 
 def _topics_to_create(
     request: MetadataRequest, ctx: RequestContext, wanted: list[RequestedTopic]
-) -> list[CreatableTopic]:
+) -> tuple[list[CreatableTopic], frozenset[str]]:
+    """Return the missing topics to create, and the names of those that the client may see but not create."""
     if not ctx.config.auto_create_topics or request.topics is None:
-        return []
+        return [], frozenset()
     if ctx.version >= _AUTO_CREATION_FLAG_FROM and not request.allow_auto_topic_creation:
-        return []
+        return [], frozenset()
     known = ctx.image.topics
-    missing = dict.fromkeys(topic.name for topic in wanted if topic.name is not None and topic.name not in known)
-    return [
-        CreatableTopic(name=name)
-        for name in missing
-        # An internal topic is created by its coordinator, with the configs that it needs.
-        if _is_legal(name)
+    # An internal topic is created by its coordinator, with the configs that it needs.
+    missing = dict.fromkeys(
+        name
+        for topic in wanted
+        if (name := topic.name) is not None
+        and name not in known
         and name not in INTERNAL_TOPICS
+        and _is_legal(name)
         and ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, name)
-        and may_create_topic(ctx, name)
-    ]
+    )
+    allowed, forbidden = split_by_access(missing, lambda name: may_create_topic(ctx, name))
+    return [CreatableTopic(name=name) for name in allowed], frozenset(forbidden)
 
 
-def _fragment(ctx: RequestContext, wanted: RequestedTopic, ask_operations: bool) -> bytes | None:
+def _fragment(
+    ctx: RequestContext, wanted: RequestedTopic, ask_operations: bool, forbidden: frozenset[str]
+) -> bytes | None:
     image, version = ctx.image, ctx.version
     by_id = wanted.topic_id != NO_TOPIC_ID
     topic = image.topics_by_id.get(TopicId(wanted.topic_id)) if by_id else image.topics.get(wanted.name or "")
@@ -190,7 +199,9 @@ def _fragment(ctx: RequestContext, wanted: RequestedTopic, ask_operations: bool)
     if ask_operations and name is not None:
         # For a missing topic too: kafka-python 2.x cannot decode the absent value if it asked for one.
         operations = authorized_operations(ctx, TOPIC_OPERATIONS, AclResourceType.TOPIC, name)
-    if name is not None and not ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, name):
+    if name is not None and (
+        (topic is None and name in forbidden) or not ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, name)
+    ):
         # Whether the topic exists or not: a client must not find out.
         return _without_partitions(version, ErrorCode.TOPIC_AUTHORIZATION_FAILED, wanted, NO_AUTHORIZED_OPERATIONS)
     if topic is None:

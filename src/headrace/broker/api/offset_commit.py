@@ -23,7 +23,7 @@ def handle(request: OffsetCommitRequest, ctx: RequestContext) -> object:
 
     error = group_error(ctx, Operation.READ, request.group_id)
     if error is not ErrorCode.NONE:
-        return respond(ProposalFailed(error, ""))
+        partitions.refuse(error)
     if not partitions.offsets:
         return respond([])
     knows_epochs = ctx.version >= MEMBER_EPOCHS_FROM

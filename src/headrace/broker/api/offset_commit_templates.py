@@ -169,7 +169,7 @@ class CommitTemplates:
         """Make a template of the noted request if the request before it had the same size."""
         noted, self._noted = self._noted, None
         again, self._bytes_before = len(body) == self._bytes_before, len(body)
-        if noted is None or not again or version < VERSION_MIN or not services.access.open_to_all:
+        if noted is None or not again or version < VERSION_MIN:
             return
         if self.template is not None and not self.template.is_used:
             self._unused += 1

@@ -2,7 +2,7 @@
 
 from headrace.broker.api.context import RequestContext
 from headrace.broker.partitions.local_topic import LocalTopic
-from headrace.model.access import AclResourceType, Operation
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -15,8 +15,9 @@ from headrace.wire.messages.offset_for_leader_epoch import (
 
 def handle(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> OffsetForLeaderEpochResponse:
     topics = []
+    sees_all = ctx.authorized(Operation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
     for topic in request.topics:
-        allowed = ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, topic.topic)
+        allowed = sees_all or ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, topic.topic)
         local = ctx.partitions.by_name.get(topic.topic.encode())
         results = tuple(
             _end_of_epoch(ctx, local, asked)

@@ -1,12 +1,14 @@
 """ScanManifest (32010): leases the files of partitions to a job that reads them itself, a page at a time."""
 
+from collections.abc import Sequence
+
 from headrace.broker.api.context import RequestContext
-from headrace.broker.api.support.coordinators import ask_each
+from headrace.broker.api.support.coordinators import ask_each, known
 from headrace.broker.cluster.proposal import Proposal
 from headrace.broker.partitions.held_segments import HeldPartition, HeldSegment
 from headrace.broker.partitions.scan_leases import Lease
 from headrace.core.controller.records import SCAN_VERSION
-from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation, Requester
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.scan_manifest import (
     ScanManifestRequest,
@@ -38,16 +40,23 @@ def handle(request: ScanManifestRequest, ctx: RequestContext) -> object:
         return _failed(ctx, ErrorCode.UNSUPPORTED_VERSION, f"{SCAN_VERSION} is off")
     if len(asked) > PARTITIONS_MAX or request.isolation_level not in (0, 1):
         return _failed(ctx, ErrorCode.INVALID_REQUEST, f"a request may name at most {PARTITIONS_MAX} partitions")
-    scans = ctx.scans
-    lease = scans.begin() if request.lease_id == NEW_LEASE else scans.find(request.lease_id)
+    scans, client = ctx.scans, Requester(ctx.principal, ctx.connection.peer_host)
+    refused = {topic.name for topic in request.topics if not scans.may_scan(client, topic.name)}
+    is_new = request.lease_id == NEW_LEASE
+    may_scan_some = ctx.authorized(Operation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME) and (
+        not asked or any(name not in refused for name, _partition in asked)
+    )
+    if is_new and not may_scan_some:
+        return _response(ctx, None, asked, [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * len(asked))
+    lease = scans.begin(client) if is_new else scans.find(request.lease_id, ctx.principal)
     if isinstance(lease, ErrorCode):
-        return _failed(
-            ctx, lease, "too many scans hold files" if request.lease_id == NEW_LEASE else "the lease is over"
-        )
+        return _failed(ctx, lease, "too many scans hold files" if is_new else "the lease is over")
     scans.renew(lease, request.lease_ms)
 
     def hold(wanted: Asked) -> Proposal[object]:
         name, partition = wanted
+        if name in refused:
+            return known(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         return _hold(ctx, lease, name, partition.partition_index, request.isolation_level)
 
     def respond(outcomes: list[HeldPartition | ErrorCode]) -> ScanManifestResponse:
@@ -59,14 +68,8 @@ def handle(request: ScanManifestRequest, ctx: RequestContext) -> object:
 def _hold(ctx: RequestContext, lease: Lease, name: str, index: int, isolation_level: int) -> Proposal[object]:
     proposal: Proposal[object] = Proposal()
     partitions = ctx.partitions
-    # A scan reads files without the broker, which then neither sees nor limits it.
-    allowed = ctx.authorized(Operation.READ, AclResourceType.TOPIC, name) and ctx.authorized(
-        Operation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME
-    )
     found = partitions.partition_of(partitions.by_name.get(name.encode()), index)
-    if not allowed:
-        proposal.complete(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    elif isinstance(found, ErrorCode):
+    if isinstance(found, ErrorCode):
         proposal.complete(found)
     else:
         ctx.scans.hold(lease, found, isolation_level, proposal.complete)
@@ -74,8 +77,9 @@ def _hold(ctx: RequestContext, lease: Lease, name: str, index: int, isolation_le
 
 
 def _response(
-    ctx: RequestContext, lease: Lease, asked: list[Asked], outcomes: list[HeldPartition | ErrorCode]
+    ctx: RequestContext, lease: Lease | None, asked: list[Asked], outcomes: Sequence[HeldPartition | ErrorCode]
 ) -> ScanManifestResponse:
+    """`lease` is None if every partition has an error."""
     room = SEGMENTS_PER_RESPONSE
     topics: dict[tuple[str, bytes], list[ScanManifestResponsePartition]] = {}
     directories: dict[bytes, str] = {}
@@ -84,6 +88,7 @@ def _response(
             page = ScanManifestResponsePartition(partition_index=partition.partition_index, error_code=outcome)
             topics.setdefault((name, NEW_LEASE), []).append(page)
             continue
+        assert lease is not None
         page = _page(lease, outcome, partition.from_offset, room)
         room -= len(page.segments)
         topics.setdefault((name, outcome.topic_id), []).append(page)
@@ -92,8 +97,8 @@ def _response(
         throttle_time_ms=ctx.throttle_time_ms,
         cluster_id=ctx.cluster_id,
         node_id=ctx.node_id,
-        lease_id=lease.lease_id,
-        lease_ms=lease.duration_ms,
+        lease_id=NEW_LEASE if lease is None else lease.lease_id,
+        lease_ms=0 if lease is None else lease.duration_ms,
         directories=tuple(
             ScanManifestResponseDirectory(directory_id=key, path=path) for key, path in directories.items()
         ),

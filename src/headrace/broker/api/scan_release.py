@@ -5,6 +5,6 @@ from headrace.wire.messages.scan_release import ScanReleaseRequest, ScanReleaseR
 
 
 def handle(request: ScanReleaseRequest, ctx: RequestContext) -> ScanReleaseResponse:
-    """End the lease. Its id is the permission: only the client that got the lease knows it."""
-    ctx.scans.release(request.lease_id)
+    """End the lease if it belongs to the client."""
+    ctx.scans.release(request.lease_id, ctx.principal)
     return ScanReleaseResponse(throttle_time_ms=ctx.throttle_time_ms)

@@ -31,7 +31,7 @@ def handle(request: TxnOffsetCommitRequest, ctx: RequestContext) -> object:
 
     error = _error(request, ctx)
     if error is not ErrorCode.NONE:
-        return respond(ProposalFailed(error, ""))
+        partitions.refuse(error)
     if not partitions.offsets:
         return respond([])
     command = Commit(

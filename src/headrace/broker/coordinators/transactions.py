@@ -278,14 +278,15 @@ class Transactions:
             self._held(command.owner, committed).then(count)
 
         answered: Proposal[BatchResult] = Proposal()
-        self._syncs.sync_partitions(self._written_by(command), rows_synced)
+        self._syncs.sync_partitions(self.written_by(command), rows_synced)
         return answered
 
-    def _written_by(self, command: CommitBatch) -> set[Partition]:
-        """Return the partitions that the named writers have written to."""
+    def written_by(self, command: CommitBatch) -> set[Partition]:
+        """Return the partitions that the named writers of the owner have written to."""
         host = self.topic.host_of(command.owner)
         known = {} if host is None or host.machine is None else host.machine.tables.transactions
-        found = (known.get(named.transactional_id) for named in command.writers)
+        named = (each.transactional_id for each in command.writers)
+        found = (known.get(each) for each in named if owner_of(each) == command.owner)
         return {partition for transaction in found if transaction is not None for partition in transaction.partitions}
 
     def abort_batch(self, command: AbortBatch) -> Proposal[BatchResult]:

@@ -184,6 +184,9 @@ class Loop:
         found = (each for each in self._connections.values() if each.token > token and each.peer is None)
         return nsmallest(count_max, found, key=lambda connection: connection.token)
 
+    def open_clients(self) -> list[Connection]:
+        return [each for each in self._connections.values() if each.peer is None]
+
     # The turn
 
     def turn(self, wait_ms_max: float) -> None:

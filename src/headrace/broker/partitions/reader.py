@@ -154,6 +154,7 @@ class RunningFetch:
         "_deadline_ms",
         "_isolation_level",
         "_limits_bytes",
+        "_may_read",
         "_nearest",
         "_places",
         "_readable_bytes",
@@ -181,12 +182,17 @@ class RunningFetch:
         bytes_max: int,
         isolation_level: int,
         nearest: "Callable[[WantedRead], NodeId] | None" = None,
+        may_read: "Callable[[WantedRead], bool] | None" = None,
         respond: "Callable[[list[WantedRead], list[PartitionData]], None]",
     ) -> None:
-        """`nearest` returns another node from which the client should read a partition; NO_NODE for none."""
+        """`nearest` returns another node from which the client should read a partition; NO_NODE for none.
+
+        `may_read` decides about the access to a partition that was read before; None if everything is allowed.
+        """
         self._services = services
         self._connection = connection
         self._nearest = nearest
+        self._may_read = may_read
         self._to_read = wants
         self._count = count
         self._wants: list[WantedRead] = []
@@ -293,6 +299,19 @@ class RunningFetch:
         if self._timer is not None:
             self._finish()
 
+    def check_access(self) -> None:
+        """Refuse the partitions that the client may no longer read, and tell it at once if there are any."""
+        if self._may_read is None:
+            return
+        for place, wanted in enumerate(self._wants):
+            if wanted.is_allowed and not self._may_read(wanted):
+                self._forget(place)
+                self._wants[place] = wanted._replace(is_allowed=False)
+                self.results[place] = failed(wanted.partition, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                self.has_news = True
+        if self.has_news and self._timer is not None:
+            self._finish()
+
     def abandon(self) -> None:
         """Stop, because the client is gone."""
         self.finished = True
@@ -328,10 +347,7 @@ class RunningFetch:
         count = 0
         for place in islice(places, FETCH_PARTITIONS_PER_SLICE):
             count += 1
-            earlier = self.results[place].records
-            if earlier is not None and not isinstance(earlier, bytes):
-                self.total_bytes -= earlier.length
-                self._bytes_left += earlier.length
+            self._forget(place)
             self.results[place] = self._read(self._wants[place])
         if count < FETCH_PARTITIONS_PER_SLICE:
             self._connection.parked.pop(self, None)
@@ -339,6 +355,13 @@ class RunningFetch:
             return
         self._connection.parked[self] = None
         self._services.timers.next_turn(lambda: self._read_changed(places))
+
+    def _forget(self, place: int) -> None:
+        """Give back the bytes of the response that the partition has taken."""
+        earlier = self.results[place].records
+        if earlier is not None and not isinstance(earlier, bytes):
+            self.total_bytes -= earlier.length
+            self._bytes_left += earlier.length
 
     def _answer(self) -> None:
         self.finished = True

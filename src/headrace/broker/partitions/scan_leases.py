@@ -14,6 +14,7 @@ from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.table import PartitionTable
 from headrace.broker.timers import Timers
 from headrace.log.scan_links import link_files, remove_folder, scan_folder
+from headrace.model.access import Principal, Requester
 from headrace.model.errors import ErrorCode
 from headrace.ports.bundle import Ports
 from headrace.ports.spawner import Lane
@@ -40,10 +41,11 @@ Outcome = HeldPartition | ErrorCode
 
 
 class Lease:
-    __slots__ = ("deadline_ms", "duration_ms", "ended", "lease_id", "partitions")
+    __slots__ = ("client", "deadline_ms", "duration_ms", "ended", "lease_id", "partitions")
 
-    def __init__(self, lease_id: bytes) -> None:
+    def __init__(self, lease_id: bytes, client: Requester) -> None:
         self.lease_id = lease_id
+        self.client = client
         self.duration_ms = LEASE_MS_MIN
         self.deadline_ms = 0.0
         self.ended = False
@@ -72,8 +74,11 @@ class ScanLeases:
         timers: Timers,
         logger: NodeLogger,
         kept_bytes_max: Callable[[], int],
+        may_scan: Callable[[Requester, str], bool],
     ) -> None:
-        """`kept_bytes_max` gives the limit of deleted bytes that all leases may keep on disk, as configured now."""
+        """`kept_bytes_max` gives the limit of deleted bytes that all leases may keep on disk, as configured now;
+        `may_scan` decides whether a client may read the files of a topic.
+        """
         self._partitions = partitions
         self._clock = ports.clock
         self._disk = ports.disk
@@ -82,28 +87,32 @@ class ScanLeases:
         self._timers = timers
         self._logger = logger
         self._kept_bytes_max = kept_bytes_max
+        self.may_scan = may_scan
         self._leases: dict[bytes, Lease] = {}
         self._sweeping = False
         self.broken = 0
 
-    def begin(self) -> Lease | ErrorCode:
+    def begin(self, client: Requester) -> Lease | ErrorCode:
         if len(self._leases) >= LEASES_MAX:
             return ErrorCode.THROTTLING_QUOTA_EXCEEDED
-        lease = Lease(self._entropy.random_bytes(LEASE_ID_BYTES))
+        lease = Lease(self._entropy.random_bytes(LEASE_ID_BYTES), client)
         self._leases[lease.lease_id] = lease
         return lease
 
-    def find(self, lease_id: bytes) -> Lease | ErrorCode:
-        return self._leases.get(lease_id, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    def find(self, lease_id: bytes, principal: Principal) -> Lease | ErrorCode:
+        """Return a lease of this principal, from whichever host it connects now."""
+        lease = self._leases.get(lease_id)
+        is_own = lease is not None and lease.client.principal == principal
+        return lease if lease is not None and is_own else ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
     def renew(self, lease: Lease, duration_ms: int) -> None:
         lease.duration_ms = min(max(duration_ms, LEASE_MS_MIN), LEASE_MS_MAX)
         lease.deadline_ms = self._clock.monotonic_ms() + lease.duration_ms
         self._sweep_later()
 
-    def release(self, lease_id: bytes) -> None:
-        lease = self._leases.get(lease_id)
-        if lease is not None:
+    def release(self, lease_id: bytes, principal: Principal) -> None:
+        lease = self.find(lease_id, principal)
+        if isinstance(lease, Lease):
             self._end(lease)
 
     # Holding
@@ -139,6 +148,9 @@ class ScanLeases:
             if lease.ended:
                 self._remove(lease.folder(held.directory.path))
                 done(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            elif not self.may_scan(lease.client, held.topic):
+                self._remove(destination)
+                done(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             elif moved or isinstance(error, FileNotFoundError):
                 # Compaction or retention has renamed files meanwhile.
                 self._hold(lease, partition, isolation_level, done, looks - 1)
@@ -155,6 +167,14 @@ class ScanLeases:
         self._spawner.submit(lambda: link_files(disk, source, destination, file_names), linked, Lane.REQUEST)
 
     # Ends
+
+    def check_access(self) -> None:
+        """End the leases with files of topics that their clients may no longer scan."""
+        for lease in tuple(self._leases.values()):
+            lost = [topic for topic, _partition in lease.partitions if not self.may_scan(lease.client, topic)]
+            if lost:
+                self._logger.info("ended a scan lease without access", scan=lease.lease_id.hex(), topic=lost[0])
+                self._end(lease)
 
     def _sweep_later(self) -> None:
         if not self._sweeping:

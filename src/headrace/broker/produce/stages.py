@@ -36,7 +36,6 @@ class ProduceStages:
         timers: Timers,
         turn: TurnClock,
     ) -> None:
-        self._access = access
         self._append = AppendStage(
             partitions=partitions, metadata=metadata, access=access, quotas=quotas, metrics=metrics, turn=turn
         )
@@ -65,7 +64,7 @@ class ProduceStages:
             confirmations = self.record_hold.accept(request, slot)
         else:
             confirmations = self._append.accept(request, slot, error)
-        if len(confirmations) == 1 == len(request.topics) and self._access.open_to_all:
+        if len(confirmations) == 1 == len(request.topics):
             confirmation = confirmations[0]
             if confirmation is not None:
                 remember_shape(connection, request, confirmation[0])

@@ -11,16 +11,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
-from headrace.broker.net.connection import ResponseSlot
+from headrace.broker.net.connection import Connection, ResponseSlot
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX, Verification
-from headrace.broker.produce.admit import Writer, is_transactional, may_use_transactional_id, transaction_writer
+from headrace.broker.produce.admit import (
+    Writer,
+    is_transactional,
+    may_use_transactional_id,
+    topic_error,
+    transaction_writer,
+)
 from headrace.broker.produce.answer import Confirmations
 from headrace.broker.produce.append import NO_PARTITION_ERRORS, AppendStage, PartitionErrors
 from headrace.broker.produce.parse import ProduceRequest, copied, record_bytes
 from headrace.broker.services import AccessControl, PartitionLookup
 from headrace.broker.timers import Timer, Timers
-from headrace.core.controller.names import INTERNAL_TOPICS
 from headrace.model.errors import ErrorCode
 from headrace.ports.disk import FileHandle
 from headrace.wire.produce import ADD_TO_TRANSACTION_FROM, TOPIC_IDS_FROM
@@ -197,7 +202,7 @@ class TransactionHold:
         if not may_use_transactional_id(self._access, slot.connection, transactional_id):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         queue = self._queues.get(writer.producer_id)
-        checks = self._checks(request, writer) if queue is None else []
+        checks = self._checks(request, writer, slot.connection) if queue is None else []
         if queue is None and not checks:
             return False
         is_crowded = queue is not None and len(queue) >= HELD_PER_PRODUCER_MAX
@@ -213,16 +218,19 @@ class TransactionHold:
             queue.append(held)
         return True
 
-    def _checks(self, request: ProduceRequest, writer: Writer) -> list[_Check]:
-        """Return the partitions on which the coordinator has to confirm the transaction first."""
+    def _checks(self, request: ProduceRequest, writer: Writer, connection: Connection) -> list[_Check]:
+        """Return the partitions on which the coordinator has to confirm the transaction first.
+
+        Topics that the next stage rejects are left out: the transaction would end with a marker in each of them.
+        """
         partitions = self._partitions
         find_topic = partitions.by_id.get if request.version >= TOPIC_IDS_FROM else partitions.by_name.get
         adds = request.version >= ADD_TO_TRANSACTION_FROM
         checks: list[_Check] = []
         for topic_key, record_sets in request.topics:
             local = find_topic(topic_key)
-            if local is None or local.name in INTERNAL_TOPICS:
-                continue  # rejected without asking the coordinator
+            if local is None or topic_error(self._access, connection, local, topic_key, request.version):
+                continue
             for index, start, stop in record_sets:
                 partition = partitions.partition_of(local, index)
                 if isinstance(partition, Replica) and is_transactional(request, start, stop):
@@ -271,7 +279,7 @@ class TransactionHold:
                 self._leave(following)
                 self._pass_on(following, _RETRY_LATER)
                 continue
-            following.checks = self._checks(following.request, following.writer)
+            following.checks = self._checks(following.request, following.writer, following.slot.connection)
             if following.checks:
                 following.ask()
                 return

@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from headrace.model.access import AclResourceType, Operation
+from headrace.model.addresses import same_host
 
 WILDCARD = "*"
 WILDCARD_PRINCIPAL = "User:*"
@@ -86,8 +87,11 @@ _IMPLYING: Mapping[int, frozenset[int]] = {
 }
 """Operations whose permission permits another one too. A denial denies that operation alone."""
 
-_Rules = dict[AccessRule, None]
-"""An ordered set."""
+_Rules = dict[str, dict[AccessRule, None]]
+"""Rules by their principal, each an ordered set: a decision looks at those of one principal alone."""
+
+_ANY_NAME = "hardcode"
+"""The name by which StandardAuthorizer finds that an operation is allowed on resources without rules too."""
 
 
 class RuleIndex:
@@ -107,13 +111,16 @@ class RuleIndex:
         if key not in table and table is self._prefixed:
             length = (rule.resource_type, len(rule.resource_name))
             self._prefix_lengths[length] = self._prefix_lengths.get(length, 0) + 1
-        table.setdefault(key, {})[rule] = None
+        table.setdefault(key, {}).setdefault(rule.principal, {})[rule] = None
 
     def remove(self, rule: AccessRule) -> None:
         table = self._table(rule)
         key = (rule.resource_type, rule.resource_name)
-        del table[key][rule]
-        if table[key]:
+        by_principal = table[key]
+        del by_principal[rule.principal][rule]
+        if not by_principal[rule.principal]:
+            del by_principal[rule.principal]
+        if by_principal:
             return
         del table[key]
         if table is self._prefixed:
@@ -128,11 +135,9 @@ class RuleIndex:
     def decide(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> AccessDecision:
         allowing: AccessRule | None = None
         has_rules = False
-        for rules in self._of_resource(resource_type, name):
+        for by_principal in self._of_resource(resource_type, name):
             has_rules = True
-            for rule in rules:
-                if rule.principal not in (principal, WILDCARD_PRINCIPAL) or rule.host not in (host, WILDCARD):
-                    continue
+            for rule in _rules_for(by_principal, principal, host):
                 if rule.permission == Permission.DENY:
                     if rule.operation in (operation, Operation.ALL):
                         return AccessDecision(False, rule)
@@ -144,26 +149,25 @@ class RuleIndex:
 
     def permits_some(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
         """Return whether the operation is allowed on at least one resource that may exist (KIP-679)."""
+        if self.decide(principal, host, operation, resource_type, _ANY_NAME).allowed:
+            return True
 
         def concerned(permission: int, table: dict[tuple[int, str], _Rules]) -> set[str]:
             return {
                 name
-                for (of_type, name), rules in table.items()
+                for (of_type, name), by_principal in table.items()
                 if of_type == resource_type
-                for rule in rules
-                if rule.permission == permission
-                and rule.principal in (principal, WILDCARD_PRINCIPAL)
-                and rule.host in (host, WILDCARD)
-                and rule.operation in (operation, Operation.ALL)
+                for rule in _rules_for(by_principal, principal, host)
+                if rule.permission == permission and rule.operation in (operation, Operation.ALL)
             }
 
-        denied, denied_prefixes = concerned(Permission.DENY, self._literal), concerned(Permission.DENY, self._prefixed)
+        denied = concerned(Permission.DENY, self._literal)
         if WILDCARD in denied:
             return False
         allowed = concerned(Permission.ALLOW, self._literal)
         if WILDCARD in allowed:
             return True
-        prefixes = tuple(denied_prefixes)
+        prefixes = tuple(concerned(Permission.DENY, self._prefixed))
         names = (allowed - denied) | concerned(Permission.ALLOW, self._prefixed)
         return any(not name.startswith(prefixes) for name in names)
 
@@ -177,6 +181,14 @@ class RuleIndex:
                 found = self._prefixed.get((resource_type, name[:length]))
                 if found is not None:
                     yield found
+
+
+def _rules_for(by_principal: _Rules, principal: str, host: str) -> Iterator[AccessRule]:
+    """Yield the rules for this principal from this host; both ends spell an IPv6 address in one way."""
+    for named in (principal, WILDCARD_PRINCIPAL):
+        for rule in by_principal.get(named, ()):
+            if rule.host in (host, WILDCARD) or same_host(rule.host, host):
+                yield rule
 
 
 def _permits(permitted: int, operation: int) -> bool:

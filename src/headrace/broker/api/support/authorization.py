@@ -30,6 +30,9 @@ CLUSTER_OPERATIONS = (
     Operation.IDEMPOTENT_WRITE,
 )
 
+GROUP_CONFIGS = 32
+"""The kind of configs of groups (KIP-848). There are none, but access is checked first."""
+
 Item = TypeVar("Item")
 
 
@@ -38,6 +41,13 @@ def authorized_operations(
 ) -> int:
     """Return the bit field of those of `operations` that the client may perform."""
     return sum(1 << operation for operation in operations if ctx.authorized(operation, resource_type, name))
+
+
+def cluster_operations(ctx: RequestContext) -> int:
+    """Return the bit field of the operations on the cluster; none for a client that may not describe it."""
+    if not ctx.authorized(Operation.DESCRIBE, AclResourceType.CLUSTER, CLUSTER_NAME):
+        return 0
+    return authorized_operations(ctx, CLUSTER_OPERATIONS, AclResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def split_by_access(items: Iterable[Item], is_allowed: Callable[[Item], bool]) -> tuple[list[Item], list[Item]]:
@@ -56,13 +66,13 @@ def may_create_topic(ctx: RequestContext, name: str) -> bool:
 
 
 def config_access_error(ctx: RequestContext, operation: Operation, resource: ConfigResource) -> ErrorCode:
-    """Return NONE when allowed; the configs of all resources other than topics count as those of the cluster."""
+    """Return NONE when allowed; configs of resources other than topics and groups count as those of the cluster."""
     kind, name = resource
-    if kind == ResourceKind.TOPIC:
-        allowed = ctx.authorized(operation, AclResourceType.TOPIC, name)
-        return ErrorCode.NONE if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    allowed = ctx.authorized(operation, AclResourceType.CLUSTER, CLUSTER_NAME)
-    return ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    of_topic = (AclResourceType.TOPIC, name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    of_group = (AclResourceType.GROUP, name, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    of_cluster = (AclResourceType.CLUSTER, CLUSTER_NAME, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    resource_type, name, error = {ResourceKind.TOPIC: of_topic, GROUP_CONFIGS: of_group}.get(kind, of_cluster)
+    return ErrorCode.NONE if ctx.authorized(operation, resource_type, name) else error
 
 
 def cluster_refusal(ctx: RequestContext, what: str) -> str | None:

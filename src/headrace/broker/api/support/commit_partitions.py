@@ -52,6 +52,11 @@ class CommitPartitions:
             checked.append((partition, error))
         self._topics.append(checked)
 
+    def refuse(self, error: ErrorCode) -> None:
+        """Give every partition the error of the group or the transactional id, which comes before its own."""
+        self.offsets.clear()
+        self._topics = [[(partition, error) for partition, _ in checked] for checked in self._topics]
+
     def _partition_count(self, name: str | None) -> int | ErrorCode:
         if name is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
