@@ -47,6 +47,8 @@ ANY_PHRASE = re.compile(
     r"\b(?:" + "|".join(f"({pattern})" for pattern in PHRASES.values()).replace(" ", r"\s+") + r")\b"
 )
 """Has one group per phrase, for text in lower case."""
+LENIENT = {"goes on", "is asked", "again and again", "says so"}
+"""Phrases that names of functions may have."""
 OPENINGS = ("What", "Who", "Whom", "Whose", "Which", "How", "Whether")
 """First words of a docstring that postpone its subject."""
 
@@ -56,6 +58,7 @@ ACTIVITIES = "modules named like an activity (*ing.py)"
 OTHER_ACTIVITIES = "modules of tests and tools named like an activity (*ing.py)"
 NOUNS = {"blocking", "housekeeping", "logging", "routing", "string", "testing"}
 """Module names that end in "ing" and are nouns."""
+FUNCTIONS = "names of functions that hold a phrase to avoid"
 CLASSES = "public class names defined more than once"
 CLASSES_OF_ONE_PACKAGE = "public class names defined more than once in one package"
 PAIRED = ("blocking", "aio")
@@ -102,6 +105,7 @@ def places() -> Iterator[Place]:
         yield from phrases(path, text)
         tree = ast.parse(text)
         yield from openings(path, tree)
+        yield from functions(path, tree)
         in_package = path.is_relative_to(ROOT / "src")
         if path.stem.endswith("ing") and path.stem.rpartition("_")[2] not in NOUNS:
             yield Place(ACTIVITIES if in_package else OTHER_ACTIVITIES, path, 1)
@@ -127,6 +131,15 @@ def openings(path: Path, tree: ast.Module) -> Iterator[Place]:
             first = node.value.value.split(maxsplit=1)
             if first and first[0].rstrip(",:") in OPENINGS:
                 yield Place(MODULE_OPENINGS if node is tree.body[0] else OTHER_OPENINGS, path, node.lineno)
+
+
+def functions(path: Path, tree: ast.Module) -> Iterator[Place]:
+    """Find functions, tests above all, that are named with one of the phrases."""
+    for node in statements(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found = ANY_PHRASE.search(node.name.replace("_", " "))
+            if found and tuple(PHRASES)[(found.lastindex or 1) - 1] not in LENIENT:
+                yield Place(FUNCTIONS, path, node.lineno)
 
 
 def statements(block: ast.AST) -> Iterator[ast.stmt]:
@@ -167,7 +180,8 @@ def package(path: Path) -> tuple[str, ...]:
 
 def count() -> Counter[str]:
     zero = dict.fromkeys([f'"{name}"' for name in PHRASES], 0)
-    other = (MODULE_OPENINGS, OTHER_OPENINGS, ACTIVITIES, OTHER_ACTIVITIES, CLASSES, CLASSES_OF_ONE_PACKAGE)
+    names = (ACTIVITIES, OTHER_ACTIVITIES, FUNCTIONS, CLASSES, CLASSES_OF_ONE_PACKAGE)
+    other = (MODULE_OPENINGS, OTHER_OPENINGS, *names)
     found = Counter({**zero, **dict.fromkeys(other, 0)})
     found.update(place.limit for place in places())
     return found

@@ -170,7 +170,7 @@ def test_a_writer_that_is_not_one(name):
     assert harness.owner is None
 
 
-def test_only_so_many_runs_are_remembered():
+def test_a_limited_number_of_runs_is_remembered():
     harness = BatchHarness()
     for run in range(OLDER_RUNS_MAX + 5):
         harness.begin("a", run=str(run), batch=0)
@@ -212,7 +212,7 @@ def test_a_new_run_takes_over_a_full_pool(monkeypatch):
     assert harness.commit_batch("b0", "b1", "b2", run="2", batch=0) == BatchResult(ErrorCode.NONE)
 
 
-def test_runs_that_take_over_again_and_again_are_limited(monkeypatch):
+def test_runs_that_take_over_repeatedly_are_limited(monkeypatch):
     """The ids of aborted writers come back only with their markers."""
     monkeypatch.setattr(batch_commits, "BATCH_WRITERS_MAX", 2)
     monkeypatch.setattr(batch_commits, "TRANSACTIONAL_IDS_MAX", 5)

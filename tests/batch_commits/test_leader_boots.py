@@ -50,7 +50,7 @@ def test_a_partition_that_was_added_after_the_sync_is_synced_first(harness):
     assert commit(harness, {NEAR: HERE, FAR: THERE}) == BatchResult(NONE)
 
 
-def test_a_writer_cannot_go_on_at_a_leader_that_has_booted(harness):
+def test_a_writer_cannot_continue_at_a_leader_that_has_booted(harness):
     assert harness.write("a", FAR, leader=THERE) is NONE
     assert harness.write("a", FAR, leader=REBOOTED) is ErrorCode.PRODUCER_FENCED
     assert harness.write("a", ("x", 2), leader=REBOOTED) is ErrorCode.PRODUCER_FENCED

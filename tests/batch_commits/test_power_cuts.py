@@ -133,7 +133,7 @@ def test_commits_at_the_same_time_share_their_syncs():
     assert [driver.wait(answer).error_code for driver, answer in answers] == [NONE] * 5
 
 
-def test_a_sync_that_does_not_end_is_told_and_the_commit_may_come_again():
+def test_a_sync_that_does_not_end_is_reported_and_the_commit_may_come_again():
     broker = transaction_broker(settings=SETTINGS)
     task, driver = written(broker, b"row", attempt=0), BatchClient(broker)
     broker.hold_syncs()
@@ -218,7 +218,7 @@ def open_writers(broker):
 
 
 @pytest.mark.parametrize("ends", ["kill", "stop"])
-def test_a_batch_goes_on_when_only_the_broker_ended(ends):
+def test_a_batch_continues_when_only_the_broker_ended(ends):
     broker = transaction_broker(settings=SETTINGS)
     task = written(broker, b"row", attempt=0)
     (broker.machine.kill if ends == "kill" else broker.stop)()

@@ -102,7 +102,7 @@ def test_latency(bench: Bench) -> None:
     check_shape(bench("latency", "--count", "10"), *loads)
 
 
-def test_loads_that_cannot_be_are_told(
+def test_impossible_loads_are_refused(
     embedded: EmbeddedBroker, quick_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ("--count", "10", "--rounds", "1", "--bootstrap", embedded.bootstrap_servers)
@@ -195,7 +195,9 @@ def test_what_compaction_cannot_be_measured_on(embedded: EmbeddedBroker) -> None
     assert "leave out --bootstrap" in invoke("compaction", *on, exit_code=2).stderr
 
 
-def test_a_part_that_fails_is_told_and_the_rest_goes_on(quick_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_fails_is_reported_and_the_rest_continues(
+    quick_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(comparison, "QUICK", TINY)
     monkeypatch.setattr("tools.bench.startup._EMBEDDED_PROGRAM", "raise SystemExit('broken')")
     parts = ("--only", "start", "--only", "idle")

@@ -77,7 +77,7 @@ def test_a_consumer_that_waits_in_vain_ends_all(
         run_consumers(embedded.bootstrap_servers, topic, consumers=2, folder=tmp_path, seconds=0)
 
 
-def test_a_folder_that_cannot_be_made_is_told(embedded: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(embedded: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
     create_topics(embedded.bootstrap_servers, [topic], partitions=1)
     (tmp_path / "file").write_text("")
     with pytest.raises(BenchError, match="cannot be written to: Not a directory"):

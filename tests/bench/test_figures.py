@@ -18,7 +18,7 @@ def test_a_measurement_is_its_median() -> None:
     assert MEASURED.figures() == ["cpu_us_per_request", "p99_us"]
 
 
-def test_the_text_tells_the_spread_of_several_rounds() -> None:
+def test_the_text_shows_the_spread_of_several_rounds() -> None:
     assert median_text(MEASURED, "cpu_us_per_request") == "11.0 ±9%"
     assert median_text(MEASURED, "p99_us") == "900"
 

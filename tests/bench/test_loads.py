@@ -47,7 +47,7 @@ def test_a_paced_load_takes_its_time(broker: MeasuredBroker, any_client: ReplayC
     check_arrival(any_client, broker.address, topic, TINY, report)
 
 
-def test_sequences_go_on_where_a_repeated_one_would_be_a_duplicate(
+def test_sequences_continue_where_a_repeated_one_would_be_a_duplicate(
     broker: MeasuredBroker, client: ReplayClient, topic: str
 ) -> None:
     """The same frames again begin at sequence 0, which the broker takes for a retry or refuses; records do not grow."""
@@ -174,7 +174,7 @@ def test_a_cold_reader_reads_as_long_as_the_producer_writes() -> None:
     assert reading.megabytes_per_second() == pytest.approx(4.0)
 
 
-def test_what_fails_while_it_reads_is_told() -> None:
+def test_what_fails_while_it_reads_is_raised() -> None:
     class Client:
         def fetch(self, *_arguments: object, **_limits: object) -> ReplayReport:
             raise RunRejected("gone")

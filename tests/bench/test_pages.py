@@ -39,7 +39,7 @@ def test_a_bar_is_never_empty_and_never_too_long() -> None:
     assert bar(0.55, 10) == "█████▌"
 
 
-def test_a_picture_calls_nobody() -> None:
+def test_a_picture_calls_no_server() -> None:
     drawn = picture(bar_lines([OURS, THEIRS]), title="headrace bench")
     assert drawn.startswith("<svg")
     assert "headrace" in drawn
@@ -101,7 +101,7 @@ def test_a_section_may_show_the_medians_of_loads_without_a_target(tmp_path: Path
     assert "| 32 x 1, 100 B | headrace | CPU us/request |" not in text
 
 
-def test_a_new_page_is_made_and_failures_are_told(tmp_path: Path) -> None:
+def test_a_new_page_is_written_and_failures_are_reported(tmp_path: Path) -> None:
     text = write(tmp_path / "new" / "page.md", failures={"consume": "the broker stopped"})
     assert text.startswith("# Performance\n")
     assert "Not measured: consume. the broker stopped" in text

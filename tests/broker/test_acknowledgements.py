@@ -173,7 +173,7 @@ def test_a_request_over_two_directories_fails_only_where_the_disk_does():
     assert errors == {place: E.KAFKA_STORAGE_ERROR, 1 - place: 0}
 
 
-def test_a_producer_that_left_harms_nobody_though_its_sync_ends_later():
+def test_a_producer_that_left_before_its_sync_ended_harms_no_other():
     broker = synced_topic()
     broker.hold_syncs()
     gone, staying = broker.client(), broker.client()

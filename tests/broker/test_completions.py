@@ -31,7 +31,7 @@ KINDS = (
     "headrace.broker.compaction_pass.CompactionPass._swap.<locals>.done",
     "headrace.broker.lookups.Lookups._begin.<locals>.completed",
     "headrace.broker.partitions.log_opener.Opener._open_later.<locals>.done",
-    "headrace.broker.scrub.Scrubber._go_on.<locals>.done",
+    "headrace.broker.scrub.Scrubber._continue.<locals>.done",
     "headrace.broker.storage.StorageWatch._query.<locals>.done",
     "headrace.log.compaction.checkpoint.clean_offsets_work.<locals>.<lambda>",
     "headrace.log.directory.LogDirectory._removal.<locals>.done",

@@ -21,7 +21,7 @@ def connections(broker):
 # Requests
 
 
-def test_too_many_unanswered_requests_stop_the_reading_and_it_goes_on():
+def test_too_many_unanswered_requests_stop_the_reading_and_it_continues():
     broker = VirtualBroker().with_topic("t")
     client, writer = broker.client(), broker.client()
     count = REQUESTS_IN_FLIGHT_MAX + 500
@@ -69,7 +69,7 @@ def test_answered_requests_are_not_kept_until_their_deadline():
     assert len(broker.node._timers) < before + 150
 
 
-def test_a_change_that_is_not_committed_in_time_is_told_so_and_answered_once():
+def test_a_change_that_is_not_committed_in_time_gets_that_error_once():
     broker = VirtualBroker().with_topic("t")
     client = broker.client()
     broker.machine.spawner.hold(name_contains="sync_metadata")
@@ -335,7 +335,7 @@ def test_no_descriptors_left_is_waited_out():
     assert late.wait(asked).responses[0].partition_responses[0].error_code == 0
 
 
-def test_no_descriptors_left_for_the_metrics_page_harms_nobody():
+def test_no_descriptors_left_for_the_metrics_page_harms_no_client():
     settings = {"headrace.metrics.listen": f"{HOST}:9404"}
     broker = VirtualBroker(settings=settings).with_topic("t")
     client = broker.client()
@@ -353,7 +353,7 @@ def test_no_descriptors_left_for_the_metrics_page_harms_nobody():
 # Stopping
 
 
-def test_a_stop_answers_who_waits_and_takes_nobody_new():
+def test_a_stop_answers_waiting_clients_and_accepts_no_new_ones():
     broker = VirtualBroker().with_topic("t")
     waiting = broker.client()
     asked = waiting.send_fetch(("t", 0, 0), wait_ms=LONG_MS)

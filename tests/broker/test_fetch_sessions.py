@@ -52,7 +52,7 @@ def everything():
     return [(partition, 0) for partition in range(4)]
 
 
-def test_a_session_is_created_and_then_only_changes_are_told(broker):
+def test_a_session_is_created_and_then_only_changes_are_sent(broker):
     consumer, writer = Consumer(broker), broker.client()
     assert set(consumer.fetch(everything())) == {0, 1, 2, 3}, "the first answer tells all"
     assert consumer.session_id > 0
@@ -64,7 +64,7 @@ def test_a_session_is_created_and_then_only_changes_are_told(broker):
     assert set(consumer.fetch([(2, 1)])) == set(), "the offset was moved, and nothing is new"
 
 
-def test_records_are_told_again_until_the_offset_moves(broker):
+def test_records_are_sent_again_until_the_offset_moves(broker):
     consumer, writer = Consumer(broker), broker.client()
     consumer.fetch(everything())
     writer.produce("t", 1)
@@ -109,14 +109,14 @@ def test_a_moved_high_watermark_or_start_is_news_without_records(broker):
     assert consumer.fetch() == {}
 
 
-def test_errors_are_told_every_time(broker):
+def test_errors_are_sent_every_time(broker):
     consumer = Consumer(broker)
     for _ in range(3):
         told = consumer.fetch([(9, 0)] if consumer.epoch == 0 else ())
         assert told[9].error_code == E.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_partition_that_recovers_from_an_error_is_told(broker):
+def test_a_partition_that_recovers_from_an_error_is_sent(broker):
     consumer, admin = Consumer(broker, topic="later"), broker.client()
     assert consumer.fetch([(0, 0)])[0].error_code == E.UNKNOWN_TOPIC_OR_PARTITION
     admin.create_topic("later")

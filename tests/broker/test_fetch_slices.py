@@ -25,7 +25,7 @@ def delete_below(client, topic, partition, offset):
 # What happens to the log meanwhile
 
 
-def test_a_fetch_parked_below_a_new_log_start_is_told():
+def test_a_fetch_parked_below_a_new_log_start_gets_an_error():
     broker = VirtualBroker().with_topic("t", partitions=2)
     reader, writer = broker.client(), broker.client()
     for value in (b"a", b"b", b"c"):
@@ -199,7 +199,7 @@ def test_more_partitions_than_are_served_at_once_close_the_connection():
 
 
 @pytest.mark.slow
-def test_a_long_request_is_read_over_several_turns_and_nobody_waits_for_it():
+def test_a_long_request_is_read_over_several_turns_and_delays_no_other():
     broker = VirtualBroker().with_topic("many", partitions=3)
     reader, other = broker.client(), broker.client()
     count = 20 * FETCH_PARTITIONS_PER_SLICE

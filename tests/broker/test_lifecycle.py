@@ -33,7 +33,7 @@ def add_partitions(client, topic, count):
 # Deleting
 
 
-def test_producers_and_consumers_of_a_deleted_topic_are_told():
+def test_producers_and_consumers_of_a_deleted_topic_get_an_error():
     broker = VirtualBroker().with_topic("t").with_topic("kept")
     producer, consumer, parked, admin = (broker.client() for _ in range(4))
     topic_id = admin.topic_id("t")
@@ -256,7 +256,7 @@ def test_dynamic_limits_on_connections():
 # Retention
 
 
-def test_old_segments_are_deleted_and_readers_are_told():
+def test_old_segments_are_deleted_and_readers_get_an_error():
     broker = VirtualBroker(settings=QUICK_RETENTION)
     broker.with_topic("t", segment_bytes=2_000, retention_ms=30_000, file_delete_delay_ms=1_000)
     client = broker.client()

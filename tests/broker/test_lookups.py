@@ -192,7 +192,7 @@ def test_a_node_that_stops_does_not_wait_for_lookups(broker):
     assert broker.machine.clock.monotonic_ms() - began < LOOKUP_MS_MAX
 
 
-def test_a_lookup_that_takes_too_long_is_given_up_and_the_others_go_on(broker, monkeypatch):
+def test_a_lookup_that_takes_too_long_is_given_up_and_the_others_continue(broker, monkeypatch):
     monkeypatch.setattr(lookups, "LOOKUPS_AT_ONCE_MAX", 2)
     client = broker.client()
     broker.machine.spawner.lose_next(name_contains=SEARCH)

@@ -15,7 +15,7 @@ from tests.broker.other_brokers import NO_LEADER, THIS, commit, election
 from tests.broker.virtual import LONG_MS, VirtualBroker, new_topic
 
 
-def test_partitions_come_and_go_some_a_turn_and_a_name_can_be_used_again_at_once():
+def test_partitions_come_and_go_over_several_turns_and_a_name_can_be_used_again_at_once():
     count = 3 * PARTITIONS_PER_TURN + 7
     broker = VirtualBroker()
     admin, table = broker.client(), broker.node.broker.partitions
@@ -91,7 +91,7 @@ def test_many_topics_come_and_go_in_slices_as_well():
     assert client.create_topic("t7").error_code == 0
 
 
-def test_a_folder_that_cannot_be_deleted_holds_up_nobody(monkeypatch):
+def test_a_folder_that_cannot_be_deleted_delays_nothing_else(monkeypatch):
     broker = VirtualBroker().with_topic("a").with_topic("b")
     partitions = broker.node.broker.partitions
     monkeypatch.setattr(broker.node.loop, "strict", False)
@@ -107,7 +107,7 @@ def test_a_folder_that_cannot_be_deleted_holds_up_nobody(monkeypatch):
     assert client.delete_topic("b") == 0
 
 
-def test_roles_change_some_a_turn_and_the_newest_counts(monkeypatch):
+def test_roles_change_over_several_turns_and_the_newest_counts(monkeypatch):
     monkeypatch.setattr(role_changes, "ROLE_CHANGES_PER_TURN", 10)
     broker = VirtualBroker().with_topic("many", partitions=35).with_topic("gone", partitions=20)
     admin, table = broker.client(), broker.node.broker.partitions

@@ -42,7 +42,7 @@ def named(*names):
 
 
 @pytest.mark.parametrize("version", range(14))
-def test_every_version_tells_brokers_topics_and_leaders(broker, version):
+def test_every_version_names_brokers_topics_and_leaders(broker, version):
     client = broker.client()
     topics = named() if version == 0 else None
     response = ask(client, topics, version)
@@ -93,7 +93,7 @@ def test_topics_by_id(broker):
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_ids_are_not_asked_for_before_version_12_but_harm_nobody(broker, version):
+def test_ids_before_version_12_are_ignored(broker, version):
     client = broker.client()
     wanted = (metadata.MetadataRequestTopic(topic_id=bytes(range(16)), name=None),)
     client.send(ApiKey.METADATA, version, metadata.MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
@@ -109,7 +109,7 @@ def test_a_topic_without_a_name_or_an_id_closes_the_connection(broker):
     client.wait_closed()
 
 
-def test_authorized_operations_are_told_when_asked_for(broker):
+def test_authorized_operations_are_returned_when_asked_for(broker):
     client = broker.client()
     told = ask(
         client, named("a"), 10, include_topic_authorized_operations=True, include_cluster_authorized_operations=True
@@ -147,7 +147,7 @@ def test_many_topics_are_answered_over_several_turns():
 
 
 @pytest.mark.parametrize("version", [0, 1, 3, 4, 13])
-def test_a_named_topic_is_created_and_ready_when_it_is_told(version):
+def test_a_named_topic_is_created_and_ready_when_it_is_named_in_the_response(version):
     broker = creating()
     client = broker.client()
     response = ask(client, named("fresh"), version, allow_auto_topic_creation=True)
@@ -330,7 +330,7 @@ def test_log_directories_are_described(version):
     assert all(sizes(result) == {} for result in log_dirs(client, (), version).values())
 
 
-def test_a_failed_log_directory_is_told_as_such():
+def test_a_failed_log_directory_is_reported_as_such():
     broker = VirtualBroker(settings={"log.dirs": "one,two"}).with_topic("t", partitions=2)
     place = next(index for index in (0, 1) if broker.partition("t", index).log.path.startswith("two"))
     broker.machine.disk.faults.fail("write_vector", path_contains=f"t-{place}")

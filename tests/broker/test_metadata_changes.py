@@ -74,7 +74,7 @@ def test_without_a_change_it_ends_in_time_and_leaves_nothing() -> None:
     assert waits(broker) == 0
 
 
-def test_a_follower_that_missed_too_much_is_told() -> None:
+def test_a_follower_that_missed_too_much_gets_a_snapshot() -> None:
     broker = VirtualBroker().with_topic()
     client = broker.client()
     first = changes(client, -1).version

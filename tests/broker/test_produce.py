@@ -179,7 +179,7 @@ BAD_BATCHES = {
 
 @pytest.mark.parametrize("acks", [1, -1])
 @pytest.mark.parametrize("name", BAD_BATCHES)
-def test_a_bad_batch_is_refused_and_the_connection_goes_on(broker, name, acks):
+def test_a_bad_batch_is_refused_and_the_connection_continues(broker, name, acks):
     make, error = BAD_BATCHES[name]
     client = broker.client()
     for _ in range(2):

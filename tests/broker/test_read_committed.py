@@ -104,7 +104,7 @@ def test_a_parked_reader_is_woken_by_the_last_stable_offset_and_not_before(broke
     assert answer.last_stable_offset == 7
 
 
-def test_the_begin_of_a_transaction_wakes_nobody_who_may_not_see_it(broker):
+def test_the_begin_of_a_transaction_wakes_no_reader_that_may_not_see_it(broker):
     client, reader, other = broker.client(), broker.client(), broker.client()
     client.produce("t", 0, client.batch(b"before"))
     parked = reader.send_fetch(("t", 0, 1), isolation=COMMITTED, wait_ms=20_000)

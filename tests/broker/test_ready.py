@@ -32,7 +32,7 @@ def test_who_came_last_is_not_behind_a_thousand_that_came_at_once():
 
 
 @given(st.lists(st.tuples(st.sets(st.integers(0, 60)), st.integers(1, 9)), max_size=30))
-def test_everybody_is_served_once_in_each_round(turns):
+def test_each_is_served_once_in_each_round(turns):
     """Every ready connection is served after a bounded number of turns, and never twice in one."""
     ready = Ready()
     owed: dict[Any, Any] = {}

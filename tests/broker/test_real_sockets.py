@@ -104,7 +104,7 @@ def test_an_answer_comes_though_the_client_has_said_its_last_word(broker):
     client.close()
 
 
-def test_connections_reset_in_the_middle_of_frames_harm_nobody(broker, client):
+def test_connections_reset_in_the_middle_of_frames_harm_no_other(broker, client):
     body = codec(ApiKey.METADATA).encode_request(metadata.MetadataRequest(topics=None), 12)
     frame = frames.request_frame(ApiKey.METADATA, 12, 1, "rude", body)
     for cut in (0, 2, 4, 9, len(frame) - 1, len(frame)):

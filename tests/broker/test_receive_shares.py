@@ -24,7 +24,7 @@ def filled(receiving, hosts, count):
     return holders
 
 
-def test_the_oldest_stalled_frame_gives_way():
+def test_the_oldest_stalled_frame_is_dropped_first():
     receiving = Receiving(lent_bytes_max=4 << 16)
     holders = filled(receiving, ["10.0.0.1"], 4)
     wanting = connection(ScriptedTransport(2))
@@ -54,7 +54,7 @@ def test_a_frame_that_drips_counts_as_stalled():
     assert receiving.gave_way == [holders[0]]
 
 
-def test_the_address_that_holds_most_gives_way_first():
+def test_the_address_that_holds_most_loses_a_frame_first():
     receiving = Receiving(lent_bytes_max=8 << 16)
     holders = filled(receiving, ["10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2"], 8)
     receiving.receiver.now_ms += FRAME_STALLED_MS
@@ -64,7 +64,7 @@ def test_the_address_that_holds_most_gives_way_first():
     assert receiving.gave_way == holders[1:3]
 
 
-def test_an_address_above_its_share_gives_way_to_one_that_has_waited():
+def test_an_address_above_its_share_loses_a_frame_to_one_that_has_waited():
     receiving = Receiving(lent_bytes_max=8 << 16)
     holders = filled(receiving, ["10.0.0.1"], 8)
     wanting = begun(receiving, from_host(2, "10.0.0.2"))

@@ -316,7 +316,7 @@ def test_an_unfinished_large_frame_gives_its_buffer_back():
 
 
 @pytest.mark.parametrize("before", [b"", b"\0\0", declared(100) + b"x", declared(1_000_000) + b"x" * 300_000])
-def test_the_end_of_the_stream_is_told_wherever_it_comes(before):
+def test_the_end_of_the_stream_is_reported_wherever_it_comes(before):
     receiving, sender = Receiving(), connection()
     receiving.feed(sender, before)
     sender.transport.ended = True

@@ -232,7 +232,7 @@ def packing(broker):
 TO_HELPER = RECOMPRESSED_ON_LOOP_BYTES_MAX[Compression.LZ4] + 1
 
 
-def test_what_takes_long_to_compress_anew_is_left_to_a_helper_and_nothing_gets_ahead_of_it(packing):
+def test_what_takes_long_to_recompress_is_left_to_a_helper_and_nothing_gets_ahead_of_it(packing):
     client = packing.client()
     contents = [b"first", bytes(TO_HELPER), b"second", bytes(TO_HELPER + 1), b"third"]
     assert client.produce_error("packed", 0, plain_batch(client, 0, contents[0])) == E.NONE
@@ -249,7 +249,7 @@ def test_what_takes_long_to_compress_anew_is_left_to_a_helper_and_nothing_gets_a
     assert settled(packing)
 
 
-def test_a_large_batch_that_is_under_the_right_codec_already_waits_for_nobody(packing):
+def test_a_large_batch_that_has_the_right_codec_already_does_not_wait(packing):
     client = packing.client()
     assert client.produce_error("packed", 0, plain_batch(client, 0, bytes(TO_HELPER), Compression.LZ4)) == E.NONE
     assert not is_opening(packing)
@@ -293,7 +293,7 @@ def test_a_compacted_topic_with_a_codec_of_its_own_wants_both(broker):
     assert stored_codecs(client, "both") == [Compression.ZSTD]
 
 
-def test_many_record_sets_of_one_request_are_compressed_anew_together(packing):
+def test_many_record_sets_of_one_request_are_recompressed_together(packing):
     client = packing.client()
     asked = client.send(ApiKey.PRODUCE, 9, produce_request([("packed", [(at, client.batch(b"v")) for at in range(6)])]))
     packing.run_until(lambda: is_opening(packing))

@@ -55,7 +55,7 @@ def test_partitions_acks_and_versions_that_take_turns_are_not_mixed_up(broker):
         assert client.values("t", partition, offset)[0] == value
 
 
-def test_an_error_in_a_repeated_request_is_answered_and_the_next_one_goes_on(broker):
+def test_an_error_in_a_repeated_request_is_answered_and_the_next_one_continues(broker):
     client = broker.client()
     first = client.produce("t", 5).base_offset
     broken = bytearray(client.batch())

@@ -20,7 +20,7 @@ def page(broker, request=b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"):
     return bytes(connection.receive())
 
 
-def test_the_page_tells_what_was_counted(broker):
+def test_the_page_shows_what_was_counted(broker):
     client = broker.client()
     client.produce("t", 3, client.batch(b"a", b"b"))
     client.fetch("t", 3)

@@ -174,7 +174,7 @@ def test_a_request_is_appended_whole_or_by_partition_as_the_coordinator_says(bro
     ],
 )
 @pytest.mark.parametrize("failed", [False, True])
-def test_what_a_producer_is_told_of_a_refusal(broker, said, version, told, failed):
+def test_the_error_that_a_producer_gets_for_a_refusal(broker, said, version, told, failed):
     client = broker.client()
     broker.coordinator.always = ProposalFailed(said, "no") if failed else said
     assert errors(client.wait(send_one(client, batch(client, 0), version=version))) == [told]

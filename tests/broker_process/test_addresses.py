@@ -40,7 +40,7 @@ def test_port_zero_is_announced_on_the_first_line(tmp_path: Path) -> None:
         assert _told(broker.bootstrap_servers) == (host, int(port))
 
 
-def test_each_listener_tells_its_own_advertised_address(tmp_path: Path) -> None:
+def test_each_listener_names_its_own_advertised_address(tmp_path: Path) -> None:
     settings = {
         **NAMED,
         "listeners": "INTERNAL://127.0.0.1:0,EXTERNAL://127.0.0.1:0",

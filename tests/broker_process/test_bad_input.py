@@ -255,7 +255,7 @@ def test_answers_come_in_the_order_of_the_requests(connection: RawConnection, to
     assert time.monotonic() - began > 0.5
 
 
-def test_a_parked_fetch_is_told_that_its_topic_is_deleted(broker: BrokerProcess, topic: str) -> None:
+def test_a_parked_fetch_learns_that_its_topic_is_deleted(broker: BrokerProcess, topic: str) -> None:
     with RawConnection(broker.bootstrap_servers) as waiting, RawConnection(broker.bootstrap_servers) as other:
         waiting.send_request(ApiKey.FETCH, FETCH_VERSION, _fetch(topic, wait_ms=LONG_WAIT_MS))
         other.call(ApiKey.FETCH, FETCH_VERSION, _fetch(topic, wait_ms=0))
@@ -264,7 +264,7 @@ def test_a_parked_fetch_is_told_that_its_topic_is_deleted(broker: BrokerProcess,
         assert ErrorCode(answer.responses[0].partitions[0].error_code) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_nobody_may_claim_to_be_a_follower(connection: RawConnection, topic: str) -> None:
+def test_no_client_may_claim_to_be_a_follower(connection: RawConnection, topic: str) -> None:
     partition = FetchRequestPartition(partition=0, partition_max_bytes=1 << 20)
     topics = (FetchRequestTopic(topic=topic, partitions=(partition,)),)
     answer = connection.call(ApiKey.FETCH, FETCH_VERSION, FetchRequest(replica_id=1, topics=topics))
@@ -272,7 +272,7 @@ def test_nobody_may_claim_to_be_a_follower(connection: RawConnection, topic: str
 
 
 @pytest.mark.parametrize("version", [8, 10, 12])
-def test_operations_are_told_of_topics_that_are_not_there(connection: RawConnection, version: int) -> None:
+def test_operations_are_described_for_missing_topics_too(connection: RawConnection, version: int) -> None:
     """As Kafka does; kafka-python 2.x fails on the value that stands for "not asked"."""
     topics = (MetadataRequestTopic(name="nowhere"), MetadataRequestTopic(name="not legal"))
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=True)
@@ -280,7 +280,7 @@ def test_operations_are_told_of_topics_that_are_not_there(connection: RawConnect
     assert [topic.topic_authorized_operations for topic in answer.topics] == [ALL_TOPIC_OPERATIONS] * 2
 
 
-def test_a_topic_asked_for_twice_is_told_once(connection: RawConnection, topic: str) -> None:
+def test_a_topic_asked_for_twice_is_described_once(connection: RawConnection, topic: str) -> None:
     request = MetadataRequest(topics=(MetadataRequestTopic(name=topic), MetadataRequestTopic(name=topic)))
     assert [found.name for found in connection.call(ApiKey.METADATA, METADATA_VERSION, request).topics] == [topic]
 

@@ -158,7 +158,7 @@ def test_a_second_process_is_refused_the_same_folder(tmp_path: Path) -> None:
         client.close()
 
 
-def test_a_taken_port_is_told(tmp_path: Path) -> None:
+def test_a_taken_port_is_reported(tmp_path: Path) -> None:
     port = reserved_port()
     settings = {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
     with BrokerProcess(tmp_path / "first", settings=settings):

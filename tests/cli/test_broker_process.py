@@ -87,7 +87,7 @@ def test_a_second_broker_on_the_same_folder_is_refused(tmp_path: Path) -> None:
         assert f"is in use by process {process.pid}" in findings
 
 
-def test_a_taken_port_is_told(tmp_path: Path) -> None:
+def test_a_taken_port_is_reported(tmp_path: Path) -> None:
     with started(tmp_path / "one") as (_, address):
         assert "the port is in use" in refused("--data-dir", str(tmp_path / "two"), "--listen", address)
 

@@ -118,7 +118,7 @@ def test_down_stops_all_and_keeps_the_data(folder: Path, nodes: list[dict[str, A
     assert "kept" in call("topics", "list", "--bootstrap", bootstrap).stdout
 
 
-def test_a_broker_that_cannot_start_is_told_with_its_log(folder: Path, nodes: list[dict[str, Any]]) -> None:
+def test_a_broker_that_cannot_start_is_reported_with_its_log(folder: Path, nodes: list[dict[str, Any]]) -> None:
     call("down", "--data-dir", str(folder))
     damaged = Path(str(nodes[2]["data_dir"])) / "meta.properties"
     kept = damaged.read_bytes()

@@ -96,7 +96,7 @@ def test_a_table_of_wide_columns_loses_nothing(
     assert (out.count("a"), out.count("b"), out.count("c")) == (50, 50, 50)
 
 
-def test_a_column_that_may_be_cut_gives_way_before_others_fold(
+def test_a_column_that_may_be_cut_shrinks_before_others_fold(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headrace.cli.console.PIPED_WIDTH", 40)

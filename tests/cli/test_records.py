@@ -217,7 +217,9 @@ def test_ctrl_c_says_how_many_were_sent(broker: EmbeddedBroker, topic: str) -> N
     assert read == [b"one", b"two"]
 
 
-def test_a_topic_that_is_made_by_writing_to_it_is_told(headrace: Headrace, broker: EmbeddedBroker, topic: str) -> None:
+def test_a_topic_that_is_created_by_writing_to_it_is_mentioned(
+    headrace: Headrace, broker: EmbeddedBroker, topic: str
+) -> None:
     misspelt = f"{topic}s"
     first = headrace("produce", misspelt, input="one\n")
     assert (
@@ -258,7 +260,7 @@ def test_internal_topics_are_not_written_to(headrace: Headrace, topic: str) -> N
     assert "no topic can have this name" in named
 
 
-def test_a_group_goes_on_where_it_committed(headrace: Headrace, topic: str) -> None:
+def test_a_group_continues_where_it_committed(headrace: Headrace, topic: str) -> None:
     headrace("produce", topic, "--partition", "0", input="one\ntwo\nthree\n")
     group = ("--group", f"g-{topic}", "--from-beginning")
     assert headrace("consume", topic, *group, "--max", "2").stdout == "one\ntwo\n"

@@ -116,7 +116,7 @@ def test_without_a_metrics_page(headrace: Headrace) -> None:
     assert "no groups" in printed
 
 
-def test_a_wrong_metrics_page_is_told(broker: EmbeddedBroker, headrace: Headrace) -> None:
+def test_a_wrong_metrics_page_is_reported(broker: EmbeddedBroker, headrace: Headrace) -> None:
     result = headrace("top", "--once", "--metrics", "127.0.0.1:1", exit_code=1)
     assert "the metrics page at 127.0.0.1:1 cannot be read" in result.stderr
 

@@ -59,7 +59,7 @@ def test_a_wrong_config_name_is_met_with_the_nearest(headrace: Headrace) -> None
     assert "--config name=value" in headrace("topics", "create", "orders", "--config", "x", exit_code=2).stderr
 
 
-def test_configs_without_effect_are_told_and_promises_refused(headrace: Headrace, topic: str) -> None:
+def test_configs_without_effect_are_warned_about_and_promises_refused(headrace: Headrace, topic: str) -> None:
     told = 'headrace: config "segment.jitter.ms" is stored but has no effect in this release\n'
     assert headrace("topics", "create", "told", "--config", "segment.jitter.ms=5").stderr == told
     assert headrace("topics", "alter", topic, "--config", "segment.jitter.ms=5").stderr == told

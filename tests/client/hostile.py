@@ -79,7 +79,7 @@ def shut(connection: socket.socket) -> None:
     connection.close()
 
 
-def nobody_resolves(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_name_resolves(monkeypatch: pytest.MonkeyPatch) -> None:
     """No name leads anywhere, and no server is asked for it: some machines wait long for an answer that never comes."""
     real = socket.getaddrinfo
 

@@ -13,7 +13,7 @@ from headrace.client import ConsumerRecord, TopicPartition
 from headrace.client.errors import BrokerUnreachable, ClientClosed, DeadlineExceeded, InvalidArgument
 from headrace.testing import EmbeddedBroker
 
-from .hostile import FaultProxy, HostileServer, listen_only, nobody_resolves
+from .hostile import FaultProxy, HostileServer, listen_only, no_name_resolves
 from .leftovers import client_threads
 
 pytestmark = pytest.mark.process
@@ -187,8 +187,8 @@ def test_outside_of_a_loop() -> None:
 
 
 @pytest.mark.asyncio
-async def test_nobody_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    nobody_resolves(monkeypatch)
+async def test_no_broker_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_name_resolves(monkeypatch)
     async with Admin("127.0.0.1:1", timeout_ms=WAIT_MS) as admin:
         with pytest.raises(BrokerUnreachable, match="check that a broker is running there"):
             await admin.cluster()

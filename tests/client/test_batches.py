@@ -39,7 +39,7 @@ def test_batches_are_given_together_up_to_a_turn(monkeypatch: pytest.MonkeyPatch
     assert world.core.position(T0) == 5
 
 
-def test_damage_behind_whole_batches_is_told_after_them() -> None:
+def test_damage_behind_whole_batches_is_reported_after_them() -> None:
     log = [batch(number, b"%d" % number) for number in range(3)]
     damaged = bytearray(log[2])
     damaged[-1] ^= 1
@@ -54,7 +54,7 @@ def test_damage_behind_whole_batches_is_told_after_them() -> None:
 
 
 @pytest.mark.parametrize("read", [RecordBatch.records, RecordBatch.values, RecordBatch.keys, RecordBatch.to_arrow])
-def test_what_was_produced_damaged_is_told_by_its_offset(read: Callable[[RecordBatch], object]) -> None:
+def test_what_was_produced_damaged_is_reported_by_its_offset(read: Callable[[RecordBatch], object]) -> None:
     """The checksum is right, and the records cannot be decompressed: the broker has stored them as they are."""
     log = [batch(number, b"%d" % number, compression=Compression.GZIP) for number in range(3)]
     damaged = bytearray(log[1])

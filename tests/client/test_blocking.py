@@ -117,7 +117,7 @@ def test_what_a_delivery_callback_cannot_do(broker: EmbeddedBroker, topic: str) 
     assert refused == [f"a delivery callback cannot {wish}: {explained} thread" for wish, _call in wishes]
 
 
-def test_offsets_that_a_callback_could_not_commit_keep_nobody(broker: EmbeddedBroker, topic: str) -> None:
+def test_offsets_that_a_callback_could_not_commit_delay_no_other(broker: EmbeddedBroker, topic: str) -> None:
     """They were counted as under way, and the transaction waited for them until its time was over."""
     with Producer(broker.bootstrap_servers, transactional_id=f"t-{topic}", max_block_ms=WAIT_MS) as producer:
         with producer.transaction() as transaction:
@@ -236,7 +236,7 @@ def test_several_threads_send(broker: EmbeddedBroker, topic: str) -> None:
         assert own == [b"%d:%d" % (thread_number, number) for number in range(50)]
 
 
-def test_who_waits_for_a_transaction_is_told_of_a_close() -> None:
+def test_a_caller_that_waits_for_a_transaction_learns_of_a_close() -> None:
     producer = Producer(reserved_address(), transactional_id="t")
     told: list[BaseException] = []
 
@@ -340,7 +340,7 @@ def test_a_consumer_that_another_thread_closes_says_so(
     consumer._driver.stop()
 
 
-def test_a_commit_that_nobody_waits_for(broker: EmbeddedBroker, topic: str) -> None:
+def test_a_commit_without_a_waiting_caller(broker: EmbeddedBroker, topic: str) -> None:
     place = TopicPartition(topic, 0)
     with member(broker, topic) as consumer:
         await_partitions(consumer)

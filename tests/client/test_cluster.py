@@ -48,7 +48,7 @@ def test_an_older_leader_epoch_does_not_replace_a_newer_one() -> None:
     assert cluster.leader(TopicPartition("t", 0)) == 1
 
 
-def test_a_topic_that_was_created_again_begins_anew() -> None:
+def test_a_topic_that_was_created_again_is_read_from_its_beginning() -> None:
     cluster = Cluster()
     cluster.learn(response(leader=2, epoch=5))
     cluster.learn(response(leader=1, epoch=0, topic_id=bytes(15) + b"\x01"))

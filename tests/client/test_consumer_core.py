@@ -388,7 +388,7 @@ def test_errors_that_pass(error: ErrorCode) -> None:
     assert sum(isinstance(call.message, metadata.MetadataRequest) for call in world.calls) >= 2
 
 
-def test_errors_that_do_not_pass_are_told() -> None:
+def test_errors_that_do_not_pass_are_raised() -> None:
     world = World(partitions=2)
     world.logs[1] = [batch(0, b"a")]
     world.fetch_errors[0] = [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
@@ -413,7 +413,7 @@ def test_a_broken_connection_is_tried_again() -> None:
     assert values(world.read()) == [b"a"]
 
 
-def test_damaged_records_are_told_and_can_be_jumped_over() -> None:
+def test_damaged_records_are_reported_and_can_be_passed_over() -> None:
     world = World()
     damaged = bytearray(batch(1, b"b"))
     damaged[-1] ^= 1

@@ -54,7 +54,7 @@ def test_a_frame_that_grows() -> None:
     assert feed(incoming, frame(size)[10:], [1 << 20]) == [b"\x07" * size]
 
 
-def test_a_buffer_is_used_again_when_nobody_looks_at_it() -> None:
+def test_a_buffer_is_used_again_when_it_has_no_reader() -> None:
     incoming = Incoming("here", FRAME_BYTES_MAX)
     stream, held = frame(LARGE_BYTES_MIN), []
     for fill in range(10):

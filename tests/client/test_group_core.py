@@ -254,7 +254,7 @@ def test_after_a_lost_answer_everything_is_said_again() -> None:
     assert {(each.rebalance_timeout_ms, each.subscribed_topic_names) for each in others} == {(-1, None)}
 
 
-def test_an_assignment_is_told_back_also_if_it_is_what_the_member_has() -> None:
+def test_an_assignment_is_confirmed_also_if_it_is_what_the_member_has() -> None:
     """It may take away what was given just before and never taken: the broker waits to hear of it."""
     beat = HEARTBEATS["consumer"]
     world = World("consumer")
@@ -265,7 +265,7 @@ def test_an_assignment_is_told_back_also_if_it_is_what_the_member_has() -> None:
     assert all(each.topic_partitions[0].partitions == (0, 1) for each in world.requests(beat))
 
 
-def test_no_coordinator_for_long_is_told() -> None:
+def test_no_coordinator_for_long_is_reported() -> None:
     world = World()
     world.errors[find_coordinator.FindCoordinatorRequest] = [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 100
     world.steps()
@@ -320,7 +320,7 @@ def test_a_refusal_for_good_is_raised_at_every_poll(protocol: str) -> None:
             world.group.polled(world.now_ms)
 
 
-def test_a_coordinator_that_chooses_what_nobody_offered() -> None:
+def test_a_coordinator_that_chooses_what_no_member_offered() -> None:
     world = World()
     honest = world.answer
 

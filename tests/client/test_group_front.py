@@ -144,7 +144,7 @@ def test_callbacks_tell_of_every_change(broker: EmbeddedBroker, topic: str, prot
     assert owned == set()
 
 
-def test_heartbeats_go_on_while_the_application_works(
+def test_heartbeats_continue_while_the_application_works(
     broker: EmbeddedBroker, topic: str, protocol: dict[str, Any]
 ) -> None:
     options = {**protocol, "session_timeout_ms": 30_000, "heartbeat_interval_ms": 50}
@@ -238,7 +238,7 @@ def test_what_only_a_group_can_do(broker: EmbeddedBroker, topic: str) -> None:
         Consumer(pattern="(", bootstrap_servers=broker.bootstrap_servers)
 
 
-def test_members_that_do_not_fit_are_told(broker: EmbeddedBroker, topic: str) -> None:
+def test_members_that_do_not_fit_are_reported(broker: EmbeddedBroker, topic: str) -> None:
     with member(broker, topic, partition_assignment_strategy="range") as first:
         turn_until(lambda: shares(first) == [PARTITIONS], first)
         with member(broker, topic, partition_assignment_strategy="roundrobin") as second:
@@ -246,7 +246,7 @@ def test_members_that_do_not_fit_are_told(broker: EmbeddedBroker, topic: str) ->
                 second.poll(timeout_ms=WAIT_MS)
 
 
-def test_a_record_that_cannot_be_read_is_told_and_passed(broker: EmbeddedBroker, topic: str) -> None:
+def test_a_record_that_cannot_be_read_is_reported_and_passed(broker: EmbeddedBroker, topic: str) -> None:
     with Producer(broker.bootstrap_servers) as producer:
         for value in (b"1", b"two", b"3"):
             producer.send(topic, value, partition=0)

@@ -211,7 +211,7 @@ class World:
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32))
-def test_nobody_owns_what_another_owns_and_everything_is_read(protocol: str, seed: int) -> None:
+def test_no_partition_has_two_owners_and_everything_is_read(protocol: str, seed: int) -> None:
     world = World(protocol)
     draw = random.Random(seed)
     for name in draw.choices(list(WEIGHTS), list(WEIGHTS.values()), k=STEPS):

@@ -18,7 +18,7 @@ from headrace.wire.apis import ApiKey
 from headrace.wire.messages import metadata
 from tests.reserved_ports import reserved_address
 
-from .hostile import HostileServer, ScriptedServer, listen_only, nobody_resolves
+from .hostile import HostileServer, ScriptedServer, listen_only, no_name_resolves
 from .leftovers import client_descriptors, client_threads
 from .patience import retry_until_deadline
 
@@ -90,14 +90,14 @@ def test_admin(behave: Callable[[socket.socket], None], error: type[ClientError]
             admin.cluster()
 
 
-def test_nobody_listens() -> None:
+def test_no_broker_listens() -> None:
     with Admin(reserved_address()) as admin, in_time():
         with pytest.raises(BrokerUnreachable, match="check that a broker is running there"):
             admin.topics()
 
 
 def test_a_name_that_does_not_resolve(monkeypatch: pytest.MonkeyPatch) -> None:
-    nobody_resolves(monkeypatch)
+    no_name_resolves(monkeypatch)
     with Admin("no-such-host.invalid:9092") as admin:
         with pytest.raises(BrokerUnreachable, match=r"no-such-host\.invalid:9092"):
             admin.topics()
@@ -132,7 +132,7 @@ def test_brokers_at_addresses_that_cannot_be(host: str, port: int) -> None:
         retry_until_deadline(read)
 
 
-def test_a_consumer_says_that_nobody_is_there() -> None:
+def test_a_consumer_says_that_no_broker_is_there() -> None:
     with Consumer("t", bootstrap_servers=reserved_address()) as consumer, in_time():
         with pytest.raises(BrokerUnreachable):
             next(consumer)

@@ -72,7 +72,7 @@ def test_the_next_bootstrap_server_is_tried() -> None:
     assert world.network.connected_to == [1, 2, 3]
 
 
-def test_nobody_is_there() -> None:
+def test_no_broker_is_there() -> None:
     world = World({}, ports=(1, 2))
     reply = world.ask()
     assert isinstance(reply, BrokerUnreachable)
@@ -91,7 +91,7 @@ def test_a_dead_address_is_avoided_for_a_growing_while() -> None:
     assert world.ask() == ANSWER
 
 
-def test_it_is_told_once_when_a_broker_is_gone_and_once_when_it_is_back() -> None:
+def test_it_is_reported_once_when_a_broker_is_gone_and_once_when_it_is_back() -> None:
     world = World({1: answering().feed})
     assert world.ask() == ANSWER
     assert world.told == []

@@ -262,7 +262,7 @@ def test_a_lost_answer_does_not_write_twice() -> None:
     assert (delivery.batch.error, delivery.batch.base_offset) == (None, 0)
 
 
-def test_a_fatal_error_fails_the_batch_and_the_next_ones_go_on() -> None:
+def test_a_fatal_error_fails_the_batch_and_the_next_ones_continue() -> None:
     world = World(batch_bytes_max=1)
     world.append(b"first")
     world.settle_network()

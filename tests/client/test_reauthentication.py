@@ -101,7 +101,7 @@ def test_calls_around_it_are_answered_in_order() -> None:
     assert world.network.connected_to == [1]
 
 
-def test_one_who_is_not_known_any_more_is_told_so() -> None:
+def test_a_member_that_is_not_known_any_more_learns_it() -> None:
     world = World()
     assert world.ask() == ANSWER
     world.password = "wrong"

@@ -122,7 +122,7 @@ def test_records_through_tls_on_a_loop(secured: dict[str, Any]) -> None:
     assert asyncio.run(there_and_back()) == [b"%d" % number * 500 for number in range(300)]
 
 
-def test_a_certificate_that_nobody_knows(secured: dict[str, Any], tmp_path: Path) -> None:
+def test_a_certificate_of_an_unknown_authority(secured: dict[str, Any], tmp_path: Path) -> None:
     other, _ = make_certificate(tmp_path, "other")
     with Admin(**{**secured, "ssl_ca_location": str(other)}, timeout_ms=WAIT_MS) as admin:
         with pytest.raises(AuthenticationFailed, match="set ssl_ca_location"):

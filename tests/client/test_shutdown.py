@@ -105,7 +105,7 @@ def values(broker: EmbeddedBroker) -> list[bytes]:
 
 
 @pytest.mark.parametrize("program", [BLOCKING, ASYNCIO], ids=["blocking", "asyncio"])
-def test_the_interpreter_ends_and_forks_are_told(broker: EmbeddedBroker, program: str) -> None:
+def test_the_interpreter_ends_and_forks_are_reported(broker: EmbeddedBroker, program: str) -> None:
     assert ran(program, broker) == (0, "end\n", "")
 
 

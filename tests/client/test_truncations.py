@@ -85,7 +85,7 @@ def test_a_leader_that_has_everything_is_asked_once() -> None:
     assert world.checks == [(4, 3)]
 
 
-def test_what_was_cut_off_is_read_anew_where_a_reset_is_allowed() -> None:
+def test_what_was_cut_off_is_read_again_where_a_reset_is_allowed() -> None:
     world = ElectingWorld()
     world.logs[0] = [old(0, b"a"), old(1, b"lost"), old(2, b"lost too")]
     assert len(values(world)) == 3
@@ -94,7 +94,7 @@ def test_what_was_cut_off_is_read_anew_where_a_reset_is_allowed() -> None:
     assert world.core.position(T0) == 4
 
 
-def test_what_was_cut_off_is_told_where_no_reset_is_allowed() -> None:
+def test_what_was_cut_off_is_reported_where_no_reset_is_allowed() -> None:
     world = ElectingWorld(reset_to=None, subscribe=False)
     world.core.assign([T0])
     world.core.seek(T0, 0)
@@ -120,7 +120,7 @@ def test_a_leader_that_knows_nothing_of_the_epoch() -> None:
     assert values(world) == [b"x", b"y"]
 
 
-def test_what_nobody_was_given_is_only_fetched_again() -> None:
+def test_what_was_not_handed_out_is_only_fetched_again() -> None:
     world = ElectingWorld()
     world.logs[0] = [old(0, b"a"), old(1, b"lost")]
     for _ in range(4):

@@ -49,7 +49,7 @@ class TestCreateTopics:
         if version >= 7:
             assert good.topic_id == image(node).topics["orders"].topic_id
 
-    def test_the_answer_tells_all_configs(self, client):
+    def test_the_response_has_all_configs(self, client):
         (result,) = create(client, topic("orders", configs=(config("retention.ms", "5"),)))
         told = {entry.name: (entry.value, entry.config_source) for entry in result.configs}
         assert told.keys() == {key.name for key in TOPIC_CONFIGS}
@@ -81,7 +81,7 @@ class TestCreateTopics:
     def test_a_client_that_does_not_wait_gets_the_outcome_too(self, client):
         assert create(client, topic("orders"), timeout_ms=0)[0].error_code == 0
 
-    def test_a_commit_that_does_not_come_is_told_in_time(self, node, client):
+    def test_a_commit_that_does_not_come_is_reported_in_time(self, node, client):
         node.machine.spawner.hold(name_contains="sync_metadata")
         (result,) = create(client, topic("orders"), timeout_ms=2_000)
         assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
@@ -89,7 +89,7 @@ class TestCreateTopics:
         node.machine.spawner.release()
         node.world.run_until(lambda: "orders" in image(node).topics)
 
-    def test_a_full_disk_is_told_and_heals(self, node, client):
+    def test_a_full_disk_is_reported_and_heals(self, node, client):
         node.machine.disk.faults.fail("write_vector", code=DISK_FULL, path_contains=METADATA_FOLDER)
         (result,) = create(client, topic("orders"))
         assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -223,7 +223,7 @@ class TestDescribeTopicPartitions:
         )
         return client.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, request)
 
-    def test_topics_in_order_with_unknown_ones_told(self, node, client):
+    def test_topics_in_order_with_unknown_ones_named(self, node, client):
         create(client, topic("b", 2), topic("a"))
         answer = self.page(client, "b", "nowhere", "a")
         assert [(found.name, found.error_code, len(found.partitions)) for found in answer.topics] == [
@@ -336,7 +336,7 @@ class TestTogether:
         partition = broker.partitions.by_name[b"late"].replicas[0]
         assert (partition.config.segment_bytes, partition.log.config.segment_bytes) == (2_000_000, 2_000_000)
 
-    def test_damaged_metadata_is_told_rather_than_cut_off(self, node, client):
+    def test_damaged_metadata_is_reported_rather_than_cut_off(self, node, client):
         """The recovery point of the metadata is kept with those of the partitions."""
         create(client, topic("orders"), topic("others"))
         broker = node.machine.node.broker

@@ -234,7 +234,7 @@ class TestFailure:
         assert isinstance(again.outcome, tuple)
         assert again.outcome[0].error is ErrorCode.TOPIC_ALREADY_EXISTS
 
-    def test_one_whose_sync_cannot_even_be_prepared_is_told_so_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_one_whose_sync_cannot_even_be_prepared_gets_one_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         node = ClusterNode(new_machine())
         monkeypatch.setattr(MetadataLog, "sync_work", lambda log: None)
         monkeypatch.setattr(MetadataLog, "failed", True)
@@ -243,7 +243,7 @@ class TestFailure:
         assert failure(proposal).code is ErrorCode.KAFKA_STORAGE_ERROR
         assert node.host.offline is not None
 
-    def test_a_record_that_cannot_be_written_holds_up_nobody(self) -> None:
+    def test_a_record_that_cannot_be_written_delays_nothing_else(self) -> None:
         node = ClusterNode(new_machine())
         with pytest.raises(UnicodeEncodeError):
             node.host.propose(lambda controller: ControllerDecision((UNWRITABLE,), ()))
@@ -286,7 +286,7 @@ class TestManyRecords:
     def small_turns(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(controller_host, "RECORDS_PER_TURN", PER_TURN)
 
-    def test_so_many_a_turn_and_those_behind_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_limited_number_per_turn_and_those_behind_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
         machine = new_machine()
         node = SteppedNode(machine)
         done = Counter[str]()
@@ -371,7 +371,7 @@ class TestManyRecords:
         assert {failure(each).code for each in (earlier, wide, later)} == {ErrorCode.KAFKA_STORAGE_ERROR}
         assert node.host.offline is not None
 
-    def test_a_fault_of_ours_in_the_middle_of_one_holds_up_nobody(self) -> None:
+    def test_a_fault_of_ours_in_the_middle_of_one_delays_no_other(self) -> None:
         """Neither those behind it, nor, if it is in one of those, the others."""
         node = SteppedNode(new_machine())
 
@@ -408,7 +408,7 @@ class TestStart:
         assert (after.leader, after.leader_epoch) == (before.leader, before.leader_epoch + 2)
         assert node.host.image.topics["orders"].topic_id == node.replay.image.topics["orders"].topic_id
 
-    def test_the_registration_is_what_clients_are_told(self) -> None:
+    def test_clients_get_the_registration(self) -> None:
         node = ClusterNode(new_machine())
         assert [endpoint.port for _, endpoint in node.host.image.endpoints("PLAINTEXT")] == [9093]
         assert [delta.brokers_changed for delta in node.deltas] == [False, True, True]

@@ -93,7 +93,7 @@ def test_a_killed_broker_is_fenced_at_once(pair):
     assert pair.one.said("broker 2 refuses connections and is fenced")
 
 
-def test_a_reset_alone_fences_nobody(pair):
+def test_a_reset_alone_fences_no_broker(pair):
     pair.start()
     pair.one.links.post(TWO, b"hello")
     pair.peers.run_until(lambda: pair.one.has_link_to(pair.two))

@@ -96,7 +96,7 @@ class TestReplay:
         with pytest.raises(MetadataDamaged, match="restore the folder from a copy"):
             ClusterNode(machine, recovery_point=recovery_point)
 
-    def test_damage_after_a_clean_stop_is_told(self) -> None:
+    def test_damage_after_a_clean_stop_is_reported(self) -> None:
         machine = new_machine()
         node = ClusterNode(machine)
         node.created("a")

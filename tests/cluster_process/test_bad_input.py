@@ -57,7 +57,7 @@ def brokers(cluster: EmbeddedCluster) -> list[int]:
         return [broker.node_id for broker in admin.cluster().brokers]
 
 
-def assert_it_goes_on(cluster: EmbeddedCluster) -> None:
+def assert_it_continues(cluster: EmbeddedCluster) -> None:
     assert brokers(cluster) == [1, 2, 3]
     topic = cluster.create_topic(cluster.unused_topic_name("still"), partitions=3)
     with Producer(cluster.bootstrap_servers) as producer:
@@ -72,20 +72,20 @@ def says(process: NodeProcess, *texts: str) -> Callable[[], bool]:
 def test_a_second_node_with_an_id_in_use_is_refused(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     with newcomer(cluster, tmp_path, node_id=2) as process:
         wait_until(says(process, "node.id"), "the reason is not told")
-        assert_it_goes_on(cluster)
+        assert_it_continues(cluster)
 
 
 def test_a_node_with_another_key_is_refused(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     key = new_cluster_key(RealEntropy(), key_of(cluster).cluster_id)
     with newcomer(cluster, tmp_path, node_id=4, key=key) as process:
         wait_until(says(process, "cluster.key"), "the reason is not told")
-        assert_it_goes_on(cluster)
+        assert_it_continues(cluster)
 
 
 def test_a_node_of_another_cluster_is_refused(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     with newcomer(cluster, tmp_path, node_id=4, key=ClusterKey("another", key_of(cluster).secret)) as process:
         wait_until(says(process, "another", key_of(cluster).cluster_id), "the reason is not told")
-        assert_it_goes_on(cluster)
+        assert_it_continues(cluster)
 
 
 def test_a_node_finds_the_cluster_though_a_peer_has_no_address(cluster: EmbeddedCluster, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_garbage_at_the_cluster_listener_harms_no_other_connection(cluster: Embe
             garbage.sendall(content)
             garbage.settimeout(60)
             assert garbage.recv(1) == b""  # closed without an answer
-    assert_it_goes_on(cluster)
+    assert_it_continues(cluster)
 
 
 def test_a_data_folder_of_another_node_is_refused(cluster: EmbeddedCluster, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_data_folder_of_another_node_is_refused(cluster: EmbeddedCluster, tmp_
         (lambda content: content.replace(b'"leaderEpoch":', b'"leaderEpoch":1'), "its checksum is wrong"),
     ],
 )
-def test_a_node_with_a_damaged_vote_does_not_start_and_the_rest_goes_on(
+def test_a_node_with_a_damaged_vote_does_not_start_and_the_rest_continues(
     cluster: EmbeddedCluster, damage: Callable[[bytes], bytes], reason: str
 ) -> None:
     victim = next(node for node in members(cluster) if node.node_id != cluster.active_controller())
@@ -144,7 +144,7 @@ def test_a_node_with_a_damaged_vote_does_not_start_and_the_rest_goes_on(
         process.release()
         path.write_bytes(kept)
         cluster.restart(victim.node_id)
-    assert_it_goes_on(cluster)
+    assert_it_continues(cluster)
 
 
 def create_elsewhere(cluster: EmbeddedCluster, lost: int) -> None:

@@ -113,7 +113,7 @@ def wait_until_in_sync(cluster: EmbeddedCluster, topic: str) -> None:
     wait_until(lambda: len(cluster.in_sync(topic, 0)) == 3, "the replicas did not become in sync again", WAIT_S_MAX)
 
 
-def test_writes_go_on_when_the_leader_is_killed_and_nothing_acknowledged_is_lost(
+def test_writes_continue_when_the_leader_is_killed_and_nothing_acknowledged_is_lost(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
     with IdempotentProducer(cluster, topic).running() as producer:
@@ -172,7 +172,7 @@ def send(cluster: EmbeddedCluster, topic: str, numbers: range) -> None:
     assert producer.flush(WAIT_S_MAX) == 0
 
 
-def test_a_group_goes_on_from_its_committed_offsets_when_its_coordinator_is_killed(
+def test_a_group_continues_from_its_committed_offsets_when_its_coordinator_is_killed(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
     send(cluster, topic, range(200))

@@ -92,7 +92,7 @@ def values(cluster: EmbeddedCluster, topic: str) -> list[bytes | None]:
         return [next(consumer).value for _ in range(6)]
 
 
-def test_without_a_majority_leaders_go_on_and_changes_are_refused(cluster: EmbeddedCluster, topic: str) -> None:
+def test_without_a_majority_leaders_continue_and_changes_are_refused(cluster: EmbeddedCluster, topic: str) -> None:
     survivor, *victims = cluster.node_ids
     partition = next(TopicPartition(topic, index) for index in range(6) if cluster.leader(topic, index) == survivor)
     with SteadyProducer(cluster.address(survivor), partition).running() as producer:

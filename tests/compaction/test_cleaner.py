@@ -83,7 +83,7 @@ def test_records_without_a_key_go() -> None:
     assert pairs(log) == [(1, b"k", b"2"), (3, b"j", b"4")]
 
 
-def test_long_keys_are_told_apart() -> None:
+def test_long_keys_are_distinguished() -> None:
     long_keys = [bytes([number]) * 300 for number in range(3)]
     log = filled(virtual_disk(), [(key, b"%d" % turn) for turn in range(4) for key in long_keys])
     compact(log)
@@ -174,7 +174,7 @@ def test_every_segment_still_ends_where_the_next_begins() -> None:
     assert pairs(again) == pairs(log)
 
 
-def test_when_the_map_is_full_the_next_pass_goes_on() -> None:
+def test_when_the_map_is_full_the_next_pass_continues() -> None:
     log = filled(virtual_disk(), rows(90, 30))
     bytes_max = 10 * ENTRY_BYTES
     passes, clean_offset = 0, 0

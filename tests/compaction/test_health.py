@@ -67,7 +67,7 @@ def test_a_pass_that_stands_still_shows_for_how_long() -> None:
     assert gauges(table)["idle_seconds_max"] == gauges(table)["due_seconds_max"] == 0
 
 
-def test_a_long_cleaning_says_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_cleaning_says_that_it_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleaner, "PROGRESS_BYTES", 2 * cleaner.REPORT_BYTES)
     log = filled(virtual_disk(), [(b"key-%d" % (number % 4), b"value") for number in range(60)])
     log.roll()

@@ -172,7 +172,7 @@ class CompactedLog(RuleBasedStateMachine):
             assert len(keys) == len(set(keys))
 
     @invariant()
-    def producers_go_on_where_they_were(self) -> None:
+    def producers_continue_where_they_were(self) -> None:
         if hasattr(self, "log"):
             described = {p.producer_id: p.last_sequence + 1 for p in self.log.producers.describe()}
             assert described == self.sequences

@@ -243,7 +243,7 @@ def test_deletion_and_compaction_together() -> None:
     assert table.log.start_offset > 0
 
 
-def test_a_damaged_segment_is_left_alone_and_told_of() -> None:
+def test_a_damaged_segment_is_left_alone_and_reported() -> None:
     table = Table(6, backoff_ms=600_000)
     table.write_many(40)
     disk = table.virtual.machine.disk

@@ -88,7 +88,7 @@ def test_retention_takes_what_is_before_the_segments_of_an_exchange() -> None:
     assert log.segments[0].base_offset == replaced
 
 
-def test_compaction_goes_on_after_retention_met_an_exchange() -> None:
+def test_compaction_continues_after_retention_met_an_exchange() -> None:
     """A pass whose segments are due for deletion ends, and its slot serves another topic."""
     configs = {"cleanup.policy": "compact,delete", "retention.bytes": "300"}
     table = Table(5, configs=configs, backoff_ms=100)

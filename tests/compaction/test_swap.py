@@ -15,7 +15,7 @@ from .logs import CONFIG, cleaned_groups, compact, filled, flush, keyed_batch, p
 ROWS = [(b"key-%d" % (number % 4), b"value-%d" % number) for number in range(60)]
 
 
-def test_a_reader_goes_on_with_the_slice_it_has() -> None:
+def test_a_reader_continues_with_the_slice_it_has() -> None:
     log = filled(virtual_disk(), ROWS)
     part = log.read(0, 1 << 20, log.end_offset, True)
     assert part is not None
@@ -137,7 +137,7 @@ def test_a_checkpoint_outside_the_log_means_nothing() -> None:
 
 
 @pytest.mark.parametrize("at", range(12))
-def test_an_exchange_goes_on_where_it_stopped(at: int) -> None:
+def test_an_exchange_continues_where_it_stopped(at: int) -> None:
     disk = virtual_disk()
     log = filled(disk, ROWS)
     log.roll()

@@ -57,7 +57,7 @@ def test_a_test_that_skips_has_not_passed() -> None:
     assert found["0990_one"] == Verdict(result=SKIPPED, detail="not for this broker")
 
 
-def test_a_failure_is_told_even_when_the_summary_is_lost() -> None:
+def test_a_failure_is_reported_even_when_the_summary_is_lost() -> None:
     said = '### Test "0990_one (a_part:12)" failed at one.c:12:a_part() at some time: ###\nlost 3 messages\nmore'
     found = verdicts(batch(), said, "the runner died of SIGABRT")
     assert found == {

@@ -67,7 +67,7 @@ UNOBEYED = [(table, key) for table in (TOPIC_CONFIGS, BROKER_CONFIGS) for key in
 
 
 @pytest.mark.parametrize(("table", "key"), UNOBEYED, ids=[f"{table.kind}-{key.name}" for table, key in UNOBEYED])
-def test_each_is_refused_or_told(table, key):
+def test_each_is_refused_or_warned_about(table, key):
     text = other_value(key)
     table.parse(key.name, text)
     assert table.without_effect({key.name: text}) == [key.name]
@@ -101,13 +101,13 @@ def test_a_broker_does_not_start_with_a_promise_that_it_cannot_keep(name, text, 
 
 
 class TestOnANode:
-    def test_the_start_tells_of_all_in_one_line(self):
+    def test_the_start_names_all_in_one_line(self):
         broker = VirtualBroker(settings={"num.io.threads": "4", "num.network.threads": "3", "log.preallocate": "true"})
         (line,) = [line for line in broker.log_lines if "configs without effect" in line]
         assert "num.io.threads, log.preallocate" in line
         assert "num.network.threads" not in line  # it has its default
 
-    def test_tiered_storage_is_refused_and_other_configs_are_told(self):
+    def test_tiered_storage_is_refused_and_other_configs_are_warned_about(self):
         broker = VirtualBroker()
         client = broker.client()
         refused = client.create_topic("tiered", configs={"remote.storage.enable": "true"})

@@ -167,7 +167,7 @@ class TestHeartbeats:
         assert controller.beat(1, epoch) == (ErrorCode.NONE, None, True, False, False)
         assert len(controller.log) == written
 
-    def test_another_epoch_is_told_to_register_again(self) -> None:
+    def test_another_epoch_has_to_register_again(self) -> None:
         controller = TestedController()
         epoch = controller.start_broker(1)
         for node_id, wrong in ((1, epoch - 1), (1, epoch + 1), (2, epoch)):

@@ -357,7 +357,7 @@ def assert_only_unfenced_brokers_lead(image: MetadataImage) -> None:
 
 
 @given(commands)
-def test_a_delta_tells_what_became_of_every_topic(script: list[tuple[str, str, int]]) -> None:
+def test_a_delta_says_what_became_of_every_topic(script: list[tuple[str, str, int]]) -> None:
     controller = one_broker()
     before_count = len(controller.log)
     image = controller.image.copy()

@@ -82,7 +82,7 @@ def test_the_only_replica_with_every_record_keeps_its_place(fault: ReplicaFault)
     assert shown(cluster.state) == (1, (1,), (), 0)
 
 
-def test_a_damaged_leader_goes_on_while_the_eligible_one_is_away_and_a_failed_one_does_not() -> None:
+def test_a_damaged_leader_continues_while_the_eligible_one_is_away_and_a_failed_one_does_not() -> None:
     cluster = Cluster()
     cluster.kill(2, 3)
     assert shown(cluster.state) == (1, (1,), (3,), 0)

@@ -169,7 +169,7 @@ class TestFollowers:
         fetched(leader, THREE, 3, 1)
         assert leader.high_watermark == 0
 
-    def test_a_silent_follower_leaves_and_the_rest_go_on_once_that_is_committed(self) -> None:
+    def test_a_silent_follower_leaves_and_the_rest_continue_once_that_is_committed(self) -> None:
         leader = trio()
         leader.log_appended(Offset(10))
         fetched(leader, TWO, 10, LAG_MS)

@@ -35,7 +35,7 @@ def test_waits_are_not_shortened_or_lengthened(by_ms):
 
 
 @pytest.mark.parametrize("by_ms", JUMPS_MS)
-def test_flushes_and_checkpoints_go_on(by_ms):
+def test_flushes_and_checkpoints_continue(by_ms):
     settings = {"log.flush.offset.checkpoint.interval.ms": "1000"}
     broker = DiskBroker(settings=settings).with_topic("t", flush_ms=1000)
     client = broker.client()

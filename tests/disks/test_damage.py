@@ -141,7 +141,7 @@ def test_one_damaged_partition_leaves_the_others_alone(golden, clean):
     )
 
 
-def test_a_lost_end_is_told_from_free_space(golden):
+def test_a_lost_end_is_distinguished_from_free_space(golden):
     """A clean stop says where a log ends: zeros or a cut at a batch there are damage, not preallocated space."""
     whole = golden[True]
     path = max(path for path in whole.files if path.startswith("data/many-0/") and path.endswith(".log"))

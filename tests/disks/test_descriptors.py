@@ -25,7 +25,7 @@ def test_log_files_and_connections_have_their_shares():
     assert shares(100_000, open_files_max=4096, connections_max=50) == (4096, 50)
 
 
-def test_open_files_give_way_when_the_process_has_no_descriptor_left_and_come_back():
+def test_open_files_are_closed_when_the_process_has_no_descriptor_left_and_come_back():
     disk = virtual_disk()
     files = OpenFiles(disk, 100)
     held = []
@@ -48,14 +48,14 @@ def test_open_files_give_way_when_the_process_has_no_descriptor_left_and_come_ba
     files.close_all()
 
 
-def test_a_log_that_cannot_be_written_stops_nobody():
+def test_a_log_that_cannot_be_written_does_not_stop_the_broker():
     def full(_text):
         raise OSError(errno.ENOSPC, "no space left on device")
 
     NodeLogger(clock=VirtualClock(VirtualTime()), write=full).error("log directory is full", directory="data")
 
 
-def test_a_listener_without_a_descriptor_for_the_next_connection_rests_and_goes_on(monkeypatch):
+def test_a_listener_without_a_descriptor_for_the_next_connection_rests_and_continues(monkeypatch):
     broker = DiskBroker().with_topic("t")
     known = broker.client()
     assert known.produce_error("t") == 0

@@ -76,7 +76,7 @@ def test_a_topic_whose_folder_cannot_be_made_is_answered_with_a_storage_error(co
     assert client.create_topic("other", partitions=2).error_code == 0, "what is left serves on"
 
 
-def test_a_topic_made_anew_while_a_directory_was_offline_is_found_at_the_next_start():
+def test_a_topic_created_again_while_a_directory_was_offline_is_found_at_the_next_start():
     broker, lost, _ = two_directories(flush_messages=1)
     client = broker.client()
     assert client.produce_error("t", lost, client.batch(b"old")) == 0
@@ -108,7 +108,7 @@ def test_a_node_without_its_metadata_directory_stops_and_says_what_to_do(what):
     assert "restore the directory from a copy" in line
 
 
-def test_a_directory_that_vanishes_goes_offline_though_nobody_writes_to_it():
+def test_a_directory_that_vanishes_goes_offline_without_a_write_to_it():
     broker, lost, kept = two_directories()
     client = broker.client()
     broker.disk.rename("extra", "unplugged")

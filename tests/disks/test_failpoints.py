@@ -29,7 +29,7 @@ def test_kills_at_random_moments_lose_nothing_and_double_nothing(tmp_path):
     assert acked > 100
 
 
-def test_a_process_that_was_stopped_goes_on(tmp_path):
+def test_a_process_that_was_stopped_continues(tmp_path):
     _, acked = pauses(tmp_path, seed=SEED, count=1, seconds=(0.5, 1.0))
     assert acked > 100
 

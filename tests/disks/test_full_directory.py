@@ -30,7 +30,7 @@ def grow(client, topic, count):
     return client.ask(ApiKey.CREATE_PARTITIONS, 3, request).results[0]
 
 
-def test_below_the_minimum_records_are_refused_and_everything_else_goes_on():
+def test_below_the_minimum_records_are_refused_and_everything_else_continues():
     broker = DiskBroker().with_topic("t").with_topic("old")
     client = broker.client()
     assert client.produce_error("t", 0, client.batch(b"a", b"b")) == 0
@@ -208,7 +208,7 @@ def test_a_topic_is_deleted_while_a_partition_of_it_waits_for_room():
 
 
 @pytest.mark.parametrize("operation", ["write_vector", "truncate", "rename", "data_sync", "open", "sync_directory"])
-def test_a_metadata_change_without_room_fails_or_waits_and_the_node_goes_on(operation):
+def test_a_metadata_change_without_room_fails_or_waits_and_the_node_continues(operation):
     broker = DiskBroker(settings={"log.dirs": "meta,extra"}).with_topic("t")
     client = broker.client()
     broker.disk.faults.fail(operation, code=errno.ENOSPC, path_contains="__cluster_metadata-0", times=2)

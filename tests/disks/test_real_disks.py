@@ -89,7 +89,7 @@ def test_losing_the_metadata_directory_ends_the_process_with_status_1(tmp_path):
             assert fetch_once(connection, "first", 0, 0).error_code == 0
 
 
-def test_an_unwritable_folder_is_told_at_once(tmp_path):
+def test_an_unwritable_folder_is_reported_at_once(tmp_path):
     folder = tmp_path / "data"
     folder.write_text("a file where the folder should be")
     with (

@@ -66,7 +66,7 @@ def test_a_whole_log_is_read_again_in_rounds_and_nothing_is_found():
     assert len(broker.client().read_all("t")) == 14
 
 
-def test_a_flipped_bit_is_told_counted_and_kept_from_readers():
+def test_a_flipped_bit_is_reported_counted_and_kept_from_readers():
     broker, client = rotting()
     log = broker.partition("t").log
     segment = log.segments[1]
@@ -107,7 +107,7 @@ def test_a_flip_anywhere_in_a_batch_is_found(place, bit):
     assert segment.damaged[0][0] == position
 
 
-def test_a_segment_that_cannot_be_read_is_told():
+def test_a_segment_that_cannot_be_read_is_reported():
     broker, _ = rotting()
     segment = broker.partition("t").log.segments[0]
     broker.disk.faults.fail("read", path_contains=segment.log.path, times=1000)

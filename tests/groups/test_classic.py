@@ -43,7 +43,7 @@ def stable(harness, *names, **options):
 
 
 class TestJoining:
-    def test_a_new_member_is_told_its_id_first(self, harness):
+    def test_a_new_member_gets_its_id_first(self, harness):
         harness.join("a")
         assert harness.last("join").error is ErrorCode.MEMBER_ID_REQUIRED
         assert harness.group.state is GroupState.EMPTY
@@ -152,7 +152,7 @@ class TestJoining:
             ("b", ErrorCode.REBALANCE_IN_PROGRESS)
         ]
 
-    def test_a_member_that_lost_its_answer_is_told_again(self, harness):
+    def test_a_member_that_lost_its_response_gets_it_again(self, harness):
         harness.join("a", required=False)
         first = harness.last("join")
         harness.join("a", required=False)
@@ -422,7 +422,7 @@ class TestStaticMembers:
         assert harness.last("leave")[0].error is ErrorCode.FENCED_INSTANCE_ID
         assert harness.fetch([("t", 0)]) == {("t", 0): None}
 
-    def test_a_leader_that_comes_back_is_told_to_skip_the_assignment(self, harness):
+    def test_a_leader_that_comes_back_has_to_skip_the_assignment(self, harness):
         harness.join("s", required=False, instance_id="s")
         harness.sync("s", {"s": b"1"})
         harness.member("s").member_id = ""

@@ -96,7 +96,7 @@ class TestMembers:
         harness.beat("b", epoch=-1)
         assert harness.consumer_group.state is ConsumerGroupState.EMPTY
 
-    def test_members_from_the_log_go_on(self, harness):
+    def test_members_from_the_log_continue(self, harness):
         harness.settle("a", "b")
         shares = harness.shares()
         harness.restart()
@@ -133,7 +133,7 @@ class TestMembers:
         harness.settle("a")
         assert harness.shares()["a"] == [0, 1, 2, 3, 4, 5]
 
-    def test_one_that_has_other_than_it_shall_is_told_again(self, harness):
+    def test_a_member_that_owns_other_partitions_gets_its_assignment_again(self, harness):
         """Also if nothing else has changed, not the epoch either: the first answer may be lost."""
         harness.settle("a", "b")
         before = harness.consumer("a").epoch

@@ -101,7 +101,7 @@ def test_what_could_not_be_written_is_not_known():
     assert state(broker) == before
 
 
-def test_while_it_loads_clients_are_told_to_wait():
+def test_while_it_loads_clients_have_to_wait():
     broker = group_broker(settings=ONE_PARTITION)
     client = GroupClient(broker)
     for number in range(30):

@@ -142,7 +142,7 @@ class GroupMachine(RuleBasedStateMachine):
         assert all(key[0] <= generation for key in self.owners)
 
     @invariant()
-    def the_group_with_members_can_go_on(self):
+    def the_group_with_members_can_continue(self):
         """Every wait is for something that has a deadline."""
         group = self.harness.group
         if group is None:

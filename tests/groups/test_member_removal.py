@@ -53,7 +53,7 @@ def test_the_last_one_of_the_new_protocol():
     assert sorted(part for name in ("a", "b") for _, part in harness.held[name]) == [0, 1, 2, 3, 4, 5]
 
 
-def test_nobody_is_away_under_a_name_that_is_not_its_own():
+def test_no_member_is_away_under_a_name_that_is_not_its_own():
     harness = ConsumerHarness(initial_rebalance_delay_ms=0)
     harness.beat("a")
     for epoch in (-1, -2):

@@ -60,7 +60,7 @@ class TestUpgrade:
         assert harness.consumer_group.state is ConsumerGroupState.STABLE
         assert harness.consumer_group.classic_count == 2
 
-    def test_a_cooperative_member_goes_on_reading_what_it_keeps(self, harness):
+    def test_a_cooperative_member_continues_reading_what_it_keeps(self, harness):
         harness.cooperative = {"a"}
         harness.form("a")
         harness.beat("c")
@@ -107,7 +107,7 @@ class TestUpgrade:
         del harness.held["b"]
         assert everything_is_read_once(harness)
 
-    def test_whoever_waits_is_told_to_join_again(self, harness):
+    def test_waiting_members_have_to_join_again(self, harness):
         harness.form("a", "b")
         assert harness.come("a") is None, "a rebalance is under way"
         harness.beat("c")
@@ -189,7 +189,7 @@ class TestDowngrade:
         assert harness.group.generation > generation
         assert harness.reads() == {"a": [0, 2, 4], "b": [1, 3, 5]}
 
-    def test_a_restart_in_between_loses_nobody(self, harness):
+    def test_a_restart_in_between_loses_no_member(self, harness):
         harness.form("a", "b")
         harness.beat("c")
         harness.restart()

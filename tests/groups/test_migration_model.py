@@ -97,7 +97,7 @@ class Migration(RuleBasedStateMachine):
         assert len(parts) == len(set(parts)), self.harness.reads()
 
     @invariant()
-    def whoever_waits_waits_for_something(self):
+    def waiting_members_wait_for_something(self):
         if self.harness.kind is not None:
             assert self.harness.machine.next_deadline_ms() is not None
 

@@ -231,7 +231,7 @@ def test_aiokafka_joins_reads_and_commits(broker):
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
-def test_a_group_goes_on_after_the_broker_died(tmp_path, end):
+def test_a_group_continues_after_the_broker_died(tmp_path, end):
     address = f"PLAINTEXT://{reserved_address()}"
     config = {"listeners": address, "advertised.listeners": address}
     first = EmbeddedBroker(process=True, data_dir=str(tmp_path), config=config).start()

@@ -162,7 +162,7 @@ def test_a_large_group_is_assigned_step_by_step(monkeypatch):
     assert sorted(len(parts) for parts in group.targets.values()) == [202] * 5
 
 
-def test_members_of_a_large_classic_group_are_told_some_a_turn(monkeypatch):
+def test_members_of_a_large_classic_group_are_answered_over_several_turns(monkeypatch):
     broker = group_broker(
         settings={"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "3000"},
     )

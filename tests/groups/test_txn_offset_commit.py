@@ -256,7 +256,7 @@ COMPACTED = {
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_compacted_log_tells_the_same(seed):
+def test_a_compacted_log_gives_the_same_state(seed):
     """Plain commits, transactions that commit, abort and stay open, and deletions, while the topic is compacted."""
     draw = random.Random(seed)
     broker = group_broker(settings={**SETTINGS, "log.cleaner.backoff.ms": "100"}, seed=seed)

@@ -180,7 +180,7 @@ class Window:
         self._attacks = 0
         self._until_s = time.monotonic() + ATTACK_S_MAX
 
-    def goes_on(self) -> bool:
+    def attack_lasts(self) -> bool:
         """Return whether to attack (again): once at least, and until enough rounds were made beside it."""
         assert not self._healthy.trouble, self._healthy.trouble
         assert time.monotonic() < self._until_s, "the healthy client makes no rounds beside the attack"
@@ -317,11 +317,11 @@ class Ground:
 
     @contextmanager
     def attacked(self, *, rounds: int = ROUNDS_BESIDE) -> Iterator[Callable[[], bool]]:
-        """The block makes its attack `while goes_on()`; afterwards the healthy client must have been served."""
+        """The block makes its attack `while attack_lasts()`; afterwards the healthy client must have been served."""
         window = self.window(rounds)
         before = self.metrics()
         self._longest_turn_ms = 0.0
-        yield window.goes_on
+        yield window.attack_lasts
         self.healthy.wait_for(window.began + rounds, ATTACK_S_MAX)
         assert self.is_alive(), self.broker.complaints()
         after = self.metrics()

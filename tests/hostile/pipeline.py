@@ -48,7 +48,7 @@ class Pipelines:
     def has_begun(self) -> bool:
         return self.rounds >= ROUNDS_MIN
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Every connection sends as many requests as there is room for, and drops the answers that have arrived."""
         for place in range(len(self._requests)):
             try:

@@ -47,8 +47,8 @@ def test_a_lying_batch_is_refused_and_counted(ground: Ground, topic: str, lie: s
     request = frames.produce_request(topic, batch)
     refused = ground.metrics().get("headrace_produce_errors_total", 0)
     sent = 0
-    with ground.attacked(rounds=ROUNDS_OF_MANY_CASES) as goes_on, ground.connect() as connection:
-        while goes_on():
+    with ground.attacked(rounds=ROUNDS_OF_MANY_CASES) as attack_lasts, ground.connect() as connection:
+        while attack_lasts():
             for _ in range(REQUESTS):
                 answer = connection.call(ApiKey.PRODUCE, frames.PRODUCE_VERSION, request)
                 assert answer.responses[0].partition_responses[0].error_code in errors
@@ -59,8 +59,8 @@ def test_a_lying_batch_is_refused_and_counted(ground: Ground, topic: str, lie: s
 @pytest.mark.parametrize("lie", LYING_RECORDS)
 def test_lying_records_are_refused_where_they_are_walked(ground: Ground, lie: str) -> None:
     request = frames.produce_request("validated", LYING_RECORDS[lie])
-    with ground.attacked(rounds=ROUNDS_OF_MANY_CASES) as goes_on, ground.connect() as connection:
-        while goes_on():
+    with ground.attacked(rounds=ROUNDS_OF_MANY_CASES) as attack_lasts, ground.connect() as connection:
+        while attack_lasts():
             for _ in range(REQUESTS):
                 answer = connection.call(ApiKey.PRODUCE, frames.PRODUCE_VERSION, request)
                 assert answer.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_RECORD
@@ -87,8 +87,8 @@ def _throw(ground: Ground, topic: str, codec: Compression, errors: set[ErrorCode
         inflated //= 2
     before = ground.resident_bytes()
     request = frames.produce_request(topic, batch)
-    with ground.attacked(rounds=ROUNDS_OF_MANY_CASES) as goes_on, ground.connect() as connection:
-        while goes_on():
+    with ground.attacked(rounds=ROUNDS_OF_MANY_CASES) as attack_lasts, ground.connect() as connection:
+        while attack_lasts():
             answer = connection.call(ApiKey.PRODUCE, frames.PRODUCE_VERSION, request)
             assert answer.responses[0].partition_responses[0].error_code in errors
     assert ground.resident_bytes() - before < RESIDENT_GROWTH_MAX

@@ -53,7 +53,7 @@ def test_one_byte_a_second(ground: Ground) -> None:
     """A frame that does not get whole in the slow client's time is not waited for."""
     timed_out = ground.metrics()["headrace_connections_timed_out_total"]
     request = frames.api_versions()
-    with _connections(ground, 100) as connections, ground.attacked() as goes_on:
+    with _connections(ground, 100) as connections, ground.attacked() as attack_lasts:
         for sent in range(4):
             for connection in connections:
                 try:
@@ -64,14 +64,14 @@ def test_one_byte_a_second(ground: Ground) -> None:
         ground.wait_until(
             lambda found: found["headrace_connections_timed_out_total"] >= timed_out + len(connections), "the time-outs"
         )
-        while goes_on():
+        while attack_lasts():
             time.sleep(0.01)
 
 
 def test_half_closed_sockets(ground: Ground) -> None:
     """A client that announces the end of its requests is answered or closed, and not kept."""
-    with ground.attacked() as goes_on:
-        while goes_on():
+    with ground.attacked() as attack_lasts:
+        while attack_lasts():
             for _ in range(20):
                 with ground.connect() as connection:
                     connection.send(
@@ -92,10 +92,10 @@ def test_readers_that_never_read(ground: Ground) -> None:
             batch = frames.good_batch(records=1, value=bytes(500_000))
             writer.call(ApiKey.PRODUCE, frames.PRODUCE_VERSION, frames.produce_request("target", bytes(batch)))
     request = frames.fetch("target", range(1), wait_ms=0, bytes_min=0) + frames.metadata(None)
-    with _connections(ground, 20) as connections, ground.attacked() as goes_on:
+    with _connections(ground, 20) as connections, ground.attacked() as attack_lasts:
         for connection in connections:
             connection.setblocking(False)
-        while goes_on():
+        while attack_lasts():
             for connection in connections:
                 try:
                     connection.send(request * 50)
@@ -112,8 +112,8 @@ def test_thousands_of_connections(ground: Ground) -> None:
     with _connections(ground, MANY_CONNECTIONS) as connections:
         ground.wait_until(lambda found: found["headrace_connections"] >= MANY_CONNECTIONS, "every connection")
         grown = ground.resident_bytes() - before
-        with ground.attacked() as goes_on:
-            while goes_on():
+        with ground.attacked() as attack_lasts:
+            while attack_lasts():
                 for connection in connections[::50]:
                     connection.sendall(frames.api_versions())
                     (size,) = frames.SIZE.unpack(connection.recv(4, socket.MSG_WAITALL))
@@ -126,8 +126,8 @@ def test_a_storm_of_connections(ground: Ground) -> None:
     """Opened and torn down as fast as it goes, some with a reset, some in the middle of a frame."""
     opened = ground.metrics()["headrace_connections_opened_total"]
     storm = 0
-    with ground.attacked() as goes_on:
-        while goes_on() or storm < STORM_CONNECTIONS:
+    with ground.attacked() as attack_lasts:
+        while attack_lasts() or storm < STORM_CONNECTIONS:
             for number in range(100):
                 with socket.create_connection(ground.address, CONNECT_S_MAX) as connection:
                     if number % 2:
@@ -141,8 +141,8 @@ def test_a_storm_of_connections(ground: Ground) -> None:
 
 def test_a_pipeline_of_ten_thousand_requests(ground: Ground) -> None:
     """All are answered, in order, however far ahead the client writes."""
-    with ground.attacked() as goes_on:
-        while goes_on():
+    with ground.attacked() as attack_lasts:
+        while attack_lasts():
             with ground.connect() as connection:
                 requests = b"".join(
                     frames.api_versions(number) if number % 2 else frames.metadata(["target"], number)
@@ -161,17 +161,17 @@ def test_requests_that_park_for_ever(ground: Ground) -> None:
     """A thousand fetches that wait for what never comes cost nothing, and nothing is left of them."""
     request = frames.fetch("target", range(1, 8), wait_ms=frames.FOR_EVER_MS, bytes_min=frames.FOR_EVER_MS, offset=0)
     parked = ground.metrics()["headrace_fetches_parked"]
-    with _connections(ground, PARKED_CONNECTIONS) as connections, ground.attacked() as goes_on:
+    with _connections(ground, PARKED_CONNECTIONS) as connections, ground.attacked() as attack_lasts:
         for connection in connections:
             connection.sendall(request * PARKED_PER_CONNECTION)
         wanted = PARKED_CONNECTIONS * PARKED_PER_CONNECTION
         ground.wait_until(lambda found: found["headrace_fetches_parked"] >= wanted, "the parked fetches")
-        while goes_on():
+        while attack_lasts():
             time.sleep(0.01)
     ground.wait_until(lambda found: found["headrace_fetches_parked"] <= parked + 1, "the end of the parked fetches")
 
 
-def test_acks_nobody_waits_for(ground: Ground) -> None:
+def test_acks_without_a_waiting_caller(ground: Ground) -> None:
     """acks=0 is never answered: bad batches close the connection, and good ones leave nothing behind."""
     good, bad = (
         frames.frame(
@@ -181,8 +181,8 @@ def test_acks_nobody_waits_for(ground: Ground) -> None:
         )
         for batch in (bytes(frames.good_batch()), frames.with_wrong_checksum())
     )
-    with ground.attacked() as goes_on:
-        while goes_on():
+    with ground.attacked() as attack_lasts:
+        while attack_lasts():
             with ground.connect() as connection:
                 connection.send(good * 20 + bad + good)
                 assert connection.is_closed_by_broker()

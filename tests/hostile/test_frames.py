@@ -22,8 +22,8 @@ SEED = 8
 
 def _refused_at_once(ground: Ground, payload: bytes) -> None:
     """Every connection that sends it is closed and counted."""
-    with ground.attacked() as goes_on:
-        while goes_on():
+    with ground.attacked() as attack_lasts:
+        while attack_lasts():
             before = ground.metrics()["headrace_protocol_errors_total"]
             for _ in range(CONNECTIONS):
                 with ground.connect() as connection:
@@ -43,8 +43,8 @@ def test_garbage_before_a_frame(ground: Ground, noise: bytes) -> None:
 
 
 def test_garbage_between_frames(ground: Ground) -> None:
-    with ground.attacked() as goes_on:
-        while goes_on():
+    with ground.attacked() as attack_lasts:
+        while attack_lasts():
             with ground.connect() as connection:
                 connection.send(frames.api_versions() + TLS_HELLO + frames.api_versions())
                 connection.receive_frame()  # of the first, or nothing: the connection ends with the garbage
@@ -54,8 +54,8 @@ def test_garbage_between_frames(ground: Ground) -> None:
 def test_frames_cut_off_by_a_close_or_a_reset(ground: Ground) -> None:
     whole = frames.api_versions() + frames.metadata(["target"])
     source = random.Random(SEED)
-    with ground.attacked() as goes_on:
-        while goes_on():
+    with ground.attacked() as attack_lasts:
+        while attack_lasts():
             for _ in range(CONNECTIONS):
                 with ground.connect() as connection:
                     connection.send(whole[: source.randrange(len(whole))])
@@ -68,10 +68,10 @@ def test_frames_cut_off_by_a_close_or_a_reset(ground: Ground) -> None:
 def test_memory_follows_the_bytes_received_not_the_length_declared(ground: Ground) -> None:
     before = ground.resident_bytes()
     connections = [ground.connect() for _ in range(50)]
-    with ground.attacked() as goes_on:
+    with ground.attacked() as attack_lasts:
         for connection in connections:
             connection.send(frames.SIZE.pack(FRAME_BYTES_MAX - 1) + struct.pack(">hhih", ApiKey.PRODUCE, 9, 1, -1))
-        while goes_on():
+        while attack_lasts():
             assert ground.resident_bytes() - before < RESIDENT_GROWTH_MAX
     for connection in connections:
         connection.close()

@@ -25,8 +25,8 @@ SCRAPED_PARTITIONS = int(os.environ.get("HOSTILE_PARTITIONS", "400"))
 
 def test_fetches_of_ten_thousand_partitions(ground: Ground) -> None:
     request = frames.fetch("target", range(FETCHED_PARTITIONS), wait_ms=0, bytes_min=0)
-    with ground.attacked() as goes_on, ground.connect() as connection:
-        while goes_on():
+    with ground.attacked() as attack_lasts, ground.connect() as connection:
+        while attack_lasts():
             connection.send(request)
             answer = connection.receive_frame()
             assert answer is not None
@@ -35,8 +35,8 @@ def test_fetches_of_ten_thousand_partitions(ground: Ground) -> None:
 
 def test_thousands_of_topic_names(ground: Ground) -> None:
     request = frames.metadata([f"name-{number}" for number in range(TOPIC_NAMES)])
-    with ground.attacked() as goes_on, ground.connect() as connection:
-        while goes_on():
+    with ground.attacked() as attack_lasts, ground.connect() as connection:
+        while attack_lasts():
             connection.send(request)
             answer = connection.receive_frame()
             assert answer is not None
@@ -49,8 +49,8 @@ def has_more_errors_than(before: float, found: Mapping[str, float]) -> bool:
 
 def _refused(ground: Ground, request: bytes) -> None:
     resident = ground.resident_bytes()
-    with ground.attacked() as goes_on:
-        while goes_on():
+    with ground.attacked() as attack_lasts:
+        while attack_lasts():
             refused = ground.metrics()["headrace_protocol_errors_total"]
             with ground.connect() as connection:
                 try:
@@ -85,8 +85,8 @@ def test_millions_of_empty_topics_in_a_produce_request(ground: Ground) -> None:
 
 def test_scrapes_of_thousands_of_partitions(ground: Ground) -> None:
     ground.create_topic("scraped", partitions=SCRAPED_PARTITIONS)
-    with ground.attacked() as goes_on:
-        while goes_on():
+    with ground.attacked() as attack_lasts:
+        while attack_lasts():
             pages = [_begin_scrape(ground) for _ in range(4)]
             for page in pages:
                 assert _read(page).count(b'topic="scraped"') >= SCRAPED_PARTITIONS

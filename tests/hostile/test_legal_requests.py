@@ -87,9 +87,9 @@ WEAPONS = (
 def test_a_legal_request_as_a_weapon(ground: Ground, weapon: Callable[[int], bytes]) -> None:
     resident = ground.resident_bytes()
     requests = [weapon(number) for number in range(CONNECTIONS)]
-    with Pipelines(ground.connect, requests) as attackers, ground.attacked(rounds=ROUNDS_OF_MANY_CASES) as goes_on:
-        while goes_on() or not attackers.has_begun:
-            attackers.go_on()
+    with Pipelines(ground.connect, requests) as attackers, ground.attacked(rounds=ROUNDS_OF_MANY_CASES) as attack_lasts:
+        while attack_lasts() or not attackers.has_begun:
+            attackers.resume()
     ground.wait_until_alone()
     ground.wait_until(
         lambda found: found["headrace_helper_operations"] <= HELPER_OPERATIONS_AT_REST_MAX,

@@ -95,9 +95,9 @@ def test_lookups_end_with_their_connection(timed: Ground) -> None:
 
 def test_forty_connections_that_keep_asking(timed: Ground) -> None:
     """They once filled the queue of the helpers, and that counted as a failed disk."""
-    with Pipelines(timed.connect, [lookups()] * CONNECTIONS) as attackers, timed.attacked() as goes_on:
-        while goes_on() or not attackers.has_begun:
-            attackers.go_on()
+    with Pipelines(timed.connect, [lookups()] * CONNECTIONS) as attackers, timed.attacked() as attack_lasts:
+        while attack_lasts() or not attackers.has_begun:
+            attackers.resume()
     found = timed.metrics()
     assert found["headrace_directories_offline"] == 0
     assert found["headrace_lookups_refused_total"] > 0

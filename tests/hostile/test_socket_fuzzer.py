@@ -14,7 +14,7 @@ FRAMES = int(os.environ.get("HOSTILE_FRAMES", "3000"))
 SEED = 20
 
 
-def test_mutated_frames_harm_nobody() -> None:
+def test_mutated_frames_harm_no_client() -> None:
     with SocketCampaign(seed=SEED) as campaign:
         campaign.send(FRAMES)
         campaign.wait_until_counted("headrace_protocol_errors_total", FRAMES / 10)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools import prose_check
-from tools.prose_check import LIMITS, ROOT, Place, exceeded, openings, phrases, repeated, subject_fault
+from tools.prose_check import LIMITS, ROOT, Place, exceeded, functions, openings, phrases, repeated, subject_fault
 
 PATH = ROOT / "src" / "headrace" / "client" / "types.py"
 
@@ -49,6 +49,11 @@ def test_docstrings_that_begin_with_a_question_word_are_found() -> None:
         (prose_check.OTHER_OPENINGS, 3),
         (prose_check.OTHER_OPENINGS, 5),
     ]
+
+
+def test_functions_named_with_such_a_phrase_are_found() -> None:
+    text = "def test_nobody_waits():\n    def is_told():\n        pass\n\n\ndef test_no_client_waits():\n    pass\n"
+    assert [place.line for place in functions(PATH, ast.parse(text))] == [1, 2]
 
 
 def definitions(*modules: str) -> list[str]:

@@ -383,7 +383,7 @@ def test_offsets_of_an_earlier_topic_of_the_same_name_do_not_count() -> None:
     assert (log.start_offset, log.recovery_point) == (0, 0)
 
 
-def test_a_folder_that_is_gone_is_not_made_anew() -> None:
+def test_a_folder_that_is_gone_is_not_created_again() -> None:
     disk = virtual_disk()
     directory = open_directory(disk)
     log = directory.open_log(PARTITION, TOPIC_ID, LogConfig(), wall_ms=NOW_MS)

@@ -37,7 +37,7 @@ def busy(log: PartitionLog) -> PartitionLog:
     return log
 
 
-def test_a_flush_moves_the_recovery_point_when_it_is_done_and_tells() -> None:
+def test_a_flush_moves_the_recovery_point_when_it_is_done_and_calls_back() -> None:
     log = filled(virtual_disk(), LogConfig(), batches=3)
     told: list[int] = []
     log.on_flushed = told.append

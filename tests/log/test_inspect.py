@@ -185,7 +185,7 @@ def test_repair_refuses_a_directory_in_use(tmp_path: Path) -> None:
     directory.close()
 
 
-def test_a_gap_and_a_short_end_are_told_and_accepted_by_repair() -> None:
+def test_a_gap_and_a_short_end_are_reported_and_accepted_by_repair() -> None:
     disk = virtual_disk()
     directory = LogDirectory.open(disk, "data", cluster_id="c", node_id=1, entropy=SeededEntropy(1))
     log = directory.open_log(PARTITION, TOPIC_ID, CONFIG, wall_ms=NOW_MS)

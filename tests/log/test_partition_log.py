@@ -234,7 +234,7 @@ def late_batch(sequence: int) -> bytearray:
 
 
 @pytest.mark.parametrize("code", [ENOSPC, EDQUOT, EMFILE])
-def test_what_does_not_fit_is_taken_back_and_the_log_goes_on(code: int) -> None:
+def test_what_does_not_fit_is_taken_back_and_the_log_continues(code: int) -> None:
     disk = virtual_disk()
     log = open_log(disk, LogConfig(index_interval_bytes=0))
     for number in range(20):

@@ -171,7 +171,7 @@ def test_a_producer_is_forgotten_when_both_clocks_say_so(steps: list[tuple[int, 
             return
 
 
-def test_silence_counts_from_the_opening_for_what_a_snapshot_tells_nothing_of() -> None:
+def test_silence_counts_from_the_opening_for_what_a_snapshot_lacks() -> None:
     disk = virtual_disk()
     log = open_log(disk)
     for producer_id in (1, 2):

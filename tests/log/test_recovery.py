@@ -177,7 +177,7 @@ def test_only_a_cut_of_something_else_than_reserved_space_is_synced(
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("suffix", [names.INDEX, names.TIME_INDEX])
 @pytest.mark.parametrize("damage", ["missing", "odd", "zeros", "noise"])
-def test_a_bad_index_is_built_anew(clean: bool, suffix: str, damage: str) -> None:
+def test_a_bad_index_is_built_again(clean: bool, suffix: str, damage: str) -> None:
     disk = virtual_disk()
     log = open_log(disk, CONFIG)
     for number in range(60):

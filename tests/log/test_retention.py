@@ -124,7 +124,7 @@ def test_deleted_records_are_gone_at_once_and_their_segments_with_the_next_reten
     assert log.start_offset == log.bases[0] + 1
 
 
-def test_segments_are_renamed_first_and_unlinked_after_the_delay_while_readers_go_on() -> None:
+def test_segments_are_renamed_first_and_unlinked_after_the_delay_while_readers_continue() -> None:
     disk = virtual_disk()
     log = filled(disk, SEGMENTS)
     run(log.flush_work())

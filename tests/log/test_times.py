@@ -113,7 +113,7 @@ def test_where_an_epoch_ended() -> None:
     assert log.epoch_end(-1) == (-1, -1)
 
 
-def test_an_epoch_without_batches_gives_way_to_the_next() -> None:
+def test_an_epoch_without_batches_is_replaced_by_the_next() -> None:
     log = open_log(virtual_disk())
     append(log, batch_of(b"a"), epoch=0)
     log.begin_epoch(1)

@@ -244,7 +244,7 @@ def test_an_index_is_rebuilt_from_the_snapshot_before_its_segment() -> None:
     assert (again.recovered.indexes_rebuilt, index_of(again)) == (0, before)
 
 
-def test_verify_finds_a_damaged_index_and_repair_writes_it_anew() -> None:
+def test_verify_finds_a_damaged_index_and_repair_writes_it_again() -> None:
     disk = virtual_disk()
     log = open_log(disk)
     stage_data(log, data_batch(b"a", producer_id=1, sequence=0))

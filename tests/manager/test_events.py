@@ -127,7 +127,7 @@ def test_the_state_of_partitions_and_brokers_is_in_the_event() -> None:
 
 
 @pytest.mark.parametrize(("after", "seen"), [(0, 3), (1, 2), (3, 0)])
-def test_a_stream_goes_on_after_its_last_event(after: int, seen: int) -> None:
+def test_a_stream_continues_after_its_last_event(after: int, seen: int) -> None:
     made = followed(*(changed(version, topics=(created(f"t{version}"),)) for version in (1, 2, 3)))
     stream = ChangeStream(frozenset(("topic",)), frozenset())
     made._catch_up(stream, after)

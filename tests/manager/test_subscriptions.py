@@ -65,7 +65,7 @@ def test_records_come_as_far_as_there_is_credit(manager: ManagerProcess, topic: 
 
 
 @pytest.mark.record_integrity
-def test_a_subscription_goes_on_at_its_positions(manager: ManagerProcess, topic: str) -> None:
+def test_a_subscription_continues_at_its_positions(manager: ManagerProcess, topic: str) -> None:
     for partition in range(3):
         produce(manager, topic, *(f"{partition}-{number}" for number in range(5)), partition=partition)
     found: list[str] = []
@@ -97,7 +97,7 @@ def test_subscriptions_share_a_connection(manager: ManagerProcess, broker: Embed
         assert socket.receive("subscribed")["id"] == "b"
 
 
-def test_a_bad_frame_is_answered_and_the_connection_goes_on(manager: ManagerProcess, topic: str) -> None:
+def test_a_bad_frame_is_answered_and_the_connection_continues(manager: ManagerProcess, topic: str) -> None:
     good = {"type": "subscribe", "id": "a", "topic": topic}
     with opened(manager) as socket:
         for text, status, detail in (

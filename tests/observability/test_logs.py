@@ -91,7 +91,7 @@ def test_one_event_cannot_fill_the_disk() -> None:
 
 
 @pytest.mark.parametrize("format", ["json", "console"])
-def test_an_error_tells_its_cause(format: str) -> None:
+def test_an_error_names_its_cause(format: str) -> None:
     logger, lines, _ = lines_of(format)
     try:
         raise ValueError("of this\n2023 [error] forged\x1b")

@@ -61,7 +61,7 @@ def test_an_unknown_api_key_is_counted_and_named_by_its_number() -> None:
     assert samples(metrics)["headrace_request_seconds_count", "api_5000"] == 2
 
 
-def test_the_longest_turn_is_told_once() -> None:
+def test_the_longest_turn_is_reported_once() -> None:
     metrics = Metrics()
     for elapsed_ms in (1.0, 250.0, 2.0):
         metrics.loop_turn(elapsed_ms)

@@ -43,7 +43,7 @@ def test_a_fenced_broker_makes_it_yellow() -> None:
     assert found.fenced_brokers == (2,)
 
 
-def test_a_partition_without_a_leader_makes_it_red_and_is_told_first() -> None:
+def test_a_partition_without_a_leader_makes_it_red_and_comes_first() -> None:
     found = assess(cluster(2), quorum(0, 0, 0), [topic(1, -1)])
     assert found.health is Health.RED
     assert found.reasons[0] == "1 partition has no leader: orders-1 (waits for broker 1 to be ready)"

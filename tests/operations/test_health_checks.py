@@ -38,7 +38,7 @@ def test_a_stuck_lane_is_a_problem_that_names_it() -> None:
         ({"compaction_failing_partitions": 2}, Level.WARNING, "of 2 partitions failed"),
     ],
 )
-def test_compaction_that_does_not_go_on(values: dict[str, float], level: Level, seen: str) -> None:
+def test_compaction_that_does_not_continue(values: dict[str, float], level: Level, seen: str) -> None:
     (found,) = compaction_findings("broker", page(**values))
     assert found.level is level
     assert seen in found.seen

@@ -66,7 +66,7 @@ def test_what_the_cluster_cannot_become_is_refused(
     assert plan(tmp_path) == before
 
 
-def test_a_damaged_plan_and_a_folder_without_one_are_told(tmp_path: Path) -> None:
+def test_a_damaged_plan_and_a_folder_without_one_are_reported(tmp_path: Path) -> None:
     with pytest.raises(OperationError, match="there is no cluster in"):
         LocalCluster(tmp_path).down()
     (tmp_path / "cluster.json").write_text("{")

@@ -94,7 +94,7 @@ def test_free_space(tmp_path: Path) -> None:
     assert free_space_finding(tmp_path, 0).level in (Level.OK, Level.WARNING)
 
 
-def test_the_nearest_mount_point_tells_the_file_system(tmp_path: Path) -> None:
+def test_the_nearest_mount_point_decides_the_file_system(tmp_path: Path) -> None:
     mounts = f"none / ext4 rw 0 0\nnone {tmp_path} tmpfs rw 0 0\nnone {tmp_path}/other nfs4 rw 0 0\nbroken"
     assert file_system_of(tmp_path, mounts) == "tmpfs"
     assert file_system_of(Path("/"), mounts) == "ext4"

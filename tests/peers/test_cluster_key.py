@@ -54,7 +54,7 @@ def test_a_founding_node_uses_the_key_that_is_there():
     assert node.node.cluster_id == "water"
 
 
-def test_a_node_with_peers_and_no_key_is_told_what_to_do():
+def test_a_node_with_peers_and_no_key_learns_what_to_do():
     with pytest.raises(WrongDirectory, match="--join TOKEN"):
         PeerWorld().node(2, peers=[1], key=None)
 

@@ -158,7 +158,7 @@ def test_a_recorded_exchange_cannot_be_replayed():
         (replace(TWO, port=70_000), ErrorCode.INVALID_REQUEST, "same release"),
     ],
 )
-def test_a_node_that_cannot_be_a_peer_is_told_why(other, code, advice):
+def test_a_node_that_cannot_be_a_peer_learns_why(other, code, advice):
     two = acceptor(ONE)
     response = two.receive(initiator(other).hello())
     assert response.error_code == code

@@ -29,7 +29,7 @@ def test_a_note_comes_back_as_it_was(tmp_path: Path) -> None:
     assert checkpoint.note() == fresh
 
 
-def test_a_note_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_note_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     tmp_path.joinpath("headrace.json").write_text("{")
     with pytest.raises(CheckpointError, match="cannot be read"):
         Checkpoint(tmp_path).note()
@@ -38,7 +38,7 @@ def test_a_note_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         Checkpoint(tmp_path).note()
 
 
-def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     tmp_path.joinpath("file").write_text("")
     with pytest.raises(CheckpointError, match=r"cannot be written: .*; check its owner"):
         with Checkpoint(tmp_path / "file" / "x").locked():

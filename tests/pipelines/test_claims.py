@@ -32,7 +32,7 @@ class Flaky:
             raise DeadlineExceeded(f"nothing in {timeout_ms} ms")
 
 
-def test_an_outage_is_told_once_and_so_is_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outage_is_reported_once_and_so_is_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, "HEARTBEAT_MS", 1)
     bulletin: Any = Flaky([True, False, False, True, True, False, True])
     told: list[str] = []

@@ -175,7 +175,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("addition", "line", "text"), MISTAKES)
-def test_a_mistake_is_told_in_its_line(tmp_path: Path, addition: str, line: int, text: str) -> None:
+def test_a_mistake_is_reported_in_its_line(tmp_path: Path, addition: str, line: int, text: str) -> None:
     found = problems(tmp_path, f"{SMALL}{addition}\n")
     assert any(at == line and text in said for at, said in found), found
 
@@ -218,7 +218,7 @@ SOURCE_MISTAKES = [
 
 
 @pytest.mark.parametrize(("source", "text"), SOURCE_MISTAKES)
-def test_a_wrong_source_is_told(tmp_path: Path, source: str, text: str) -> None:
+def test_a_wrong_source_is_reported(tmp_path: Path, source: str, text: str) -> None:
     found = problems(tmp_path, f"name: n\nsource: {source}\nsink: {{topic: b}}\n")
     assert any(text in said for _, said in found), found
 
@@ -248,7 +248,7 @@ SINK_MISTAKES = [
 
 
 @pytest.mark.parametrize(("sink", "text"), SINK_MISTAKES)
-def test_a_wrong_sink_is_told(tmp_path: Path, sink: str, text: str) -> None:
+def test_a_wrong_sink_is_reported(tmp_path: Path, sink: str, text: str) -> None:
     found = problems(tmp_path, f"name: n\nsource: {{topic: a}}\nsink: {sink}\n")
     assert any(line == 3 and text in said for line, said in found), found
 
@@ -262,11 +262,11 @@ def test_a_wrong_sink_is_told(tmp_path: Path, sink: str, text: str) -> None:
         ("name:\nsource: {topic: a}\nsink: {topic: b}\n", 1, "name: there is no value"),
     ],
 )
-def test_a_pipeline_from_nowhere_or_to_nowhere_is_told(tmp_path: Path, text: str, line: int, said: str) -> None:
+def test_a_pipeline_from_nowhere_or_to_nowhere_is_reported(tmp_path: Path, text: str, line: int, said: str) -> None:
     assert any(at == line and said in each for at, each in problems(tmp_path, text))
 
 
-def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     found = problems(tmp_path, "nme: x\nsource: {tpic: a}\nsink: {topc: b}\n")
     assert [line for line, _ in found] == [1, 1, 2, 2, 3]
 
@@ -291,7 +291,7 @@ def test_mistakes_of_other_files_name_those_files(tmp_path: Path) -> None:
         ("def change(a, b):\n  return a\n", 1, "must take 1 DataFrame"),
     ],
 )
-def test_a_wrong_function_is_told(tmp_path: Path, code: str, line: int, text: str) -> None:
+def test_a_wrong_function_is_reported(tmp_path: Path, code: str, line: int, text: str) -> None:
     tmp_path.joinpath("code.py").write_text(code)
     found = problems(tmp_path, f"{SMALL}transform: {{python: code.py:change}}\n")
     assert any(at == line and text in said for at, said in found), found

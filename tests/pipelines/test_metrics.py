@@ -42,19 +42,19 @@ def test_names_of_fields_are_bounded_whatever_records_have() -> None:
     assert totals["drifted_fields"][OTHER_FIELDS] == 50
 
 
-def test_a_run_that_was_started_again_goes_on_counting() -> None:
+def test_a_run_that_was_started_again_continues_counting() -> None:
     before = with_batch(no_totals(), report(0, dead=1, fields={}))
     told = {"run": "r", "totals": before}
     assert totals_of_run(told, "r") == before
     assert totals_of_run(told, "other") == totals_of_run(None, "r") == no_totals()
 
 
-def test_what_is_not_told_of_a_run_of_a_project_stays_unknown() -> None:
+def test_what_is_not_reported_of_a_run_of_a_project_stays_unknown() -> None:
     told = {"rows": dict.fromkeys(ROW_COUNTS), "failed_expectations": {}}
     assert with_batch(with_batch(no_totals(), told), told)["rows"] == dict.fromkeys(ROW_COUNTS)
 
 
-def test_the_lag_has_what_the_kafka_connector_tells() -> None:
+def test_the_lag_has_what_the_kafka_connector_reports() -> None:
     lags = [SourceLag("t", 0, 5, 5, 0.0), SourceLag("t", 1, 0, 9, 3.0)]
     assert summary(lags)["behind_latest"] == {"min": 0, "avg": 4.5, "max": 9}
     assert summary([])["behind_latest"] == {"min": 0, "avg": 0, "max": 0}
@@ -85,6 +85,6 @@ def test_counters_are_served() -> None:
     assert 'headrace_pipeline_up{pipeline="p"} 0' in run_page(RECORD, None, is_alive=False)
 
 
-def test_an_address_that_is_taken_is_told() -> None:
+def test_an_address_that_is_taken_is_reported() -> None:
     with serving("127.0.0.1", 0, str) as port, pytest.raises(OSError, match="in use"), serving("127.0.0.1", port, str):
         pass

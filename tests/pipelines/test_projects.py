@@ -112,7 +112,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("files", "told"), MISTAKES)
-def test_mistakes_are_told_with_their_line(folder: Path, files: dict[str, str], told: str) -> None:
+def test_mistakes_are_reported_with_their_line(folder: Path, files: dict[str, str], told: str) -> None:
     for name, text in files.items():
         (folder / name).write_text(text)
     with pytest.raises(DefinitionError) as caught:
@@ -171,7 +171,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("printed", "told"), FAILURES)
-def test_a_failure_is_told_by_its_file_and_line(folder: Path, printed: str, told: str) -> None:
+def test_a_failure_is_reported_by_its_file_and_line(folder: Path, printed: str, told: str) -> None:
     text = printed.replace("{folder}", str(folder)).replace("{traceback}", TRACEBACK)
     assert failure_reason(project_in(folder), text.splitlines()).removeprefix(f"{folder}/tables/") == told
 
@@ -182,7 +182,7 @@ def write_batch(checkpoint: Path, number: int, *offsets: object, committed: bool
         (checkpoint / log / str(number)).write_text("\n".join(["v1", "{}", *map(json.dumps, offsets)]))
 
 
-def test_a_report_tells_how_far_the_flows_are(tmp_path: Path) -> None:
+def test_a_report_says_how_far_the_flows_are(tmp_path: Path) -> None:
     storage = f"file://{tmp_path}"
     one, two, files = (tmp_path / "_checkpoints" / name / "0" for name in ("one", "two", "files"))
     write_batch(one, 0, {"t": {"0": 10, "1": 8}, "hr:start": {"t": {"0": 4, "1": 0}}})

@@ -121,7 +121,7 @@ def test_a_claim_is_taken_only_when_it_is_free(events: list[tuple[int, str, RunS
             assert after.run == holder.run
 
 
-def test_prometheus_text_has_what_was_told() -> None:
+def test_prometheus_text_has_what_was_reported() -> None:
     report = {
         "batch": 7,
         "seconds": 0.5,

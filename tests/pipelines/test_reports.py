@@ -199,7 +199,7 @@ NO_TOPIC = "Traceback (most recent call last):\nheadrace.spark.sink.rows.RowErro
         (NO_TOPIC, "pipeline.yml", 10, "sinks[0].topic_from: RowError: a row has no topic"),
     ],
 )
-def test_what_fails_on_a_row_is_told_by_its_place_in_the_files(
+def test_what_fails_on_a_row_is_reported_by_its_place_in_the_files(
     pipeline: Pipeline, message: str, file: str, line: int, said: str
 ) -> None:
     failure = failure_of(message.replace("{folder}", str(pipeline.folder)), pipeline)

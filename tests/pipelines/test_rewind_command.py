@@ -66,7 +66,7 @@ def rewind(folder: Path, broker: EmbeddedBroker, *arguments: str) -> Result:
         (("--to-batch", "3"), {"0": 1, "1": 3}),
     ],
 )
-def test_the_next_run_begins_where_it_was_told(
+def test_the_next_run_begins_where_it_should(
     broker: EmbeddedBroker, folder: Path, target: tuple[str, ...], starts: dict[str, int]
 ) -> None:
     before = Checkpoint(folder / "checkpoint").note()

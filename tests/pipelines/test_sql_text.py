@@ -38,7 +38,7 @@ def test_right_queries_pass(query: str) -> None:
 
 
 @pytest.mark.parametrize(("query", "line", "text"), WRONG)
-def test_wrong_queries_are_told(query: str, line: int, text: str) -> None:
+def test_wrong_queries_are_reported(query: str, line: int, text: str) -> None:
     (mistake,) = check_query(query, ["input"])
     assert mistake.line == line
     assert text in mistake.text
@@ -81,6 +81,6 @@ def test_schemas_are_read(text: str, ddl: str) -> None:
         ("a " + "ARRAY<" * 30 + "INT" + ">" * 30, "nested deeper"),
     ],
 )
-def test_wrong_schemas_are_told(text: str, message: str) -> None:
+def test_wrong_schemas_are_reported(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_schema(text)

@@ -79,7 +79,7 @@ def test_a_child_that_ends_by_itself_is_not_started_again(settings: dict[str, An
     assert (found.said, found.count()) == (["done"], 1)
 
 
-def test_what_died_is_told_and_tried_again_until_the_attempts_are_over(
+def test_what_died_is_reported_and_started_again_until_the_attempts_are_over(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
     script = """
@@ -184,7 +184,7 @@ def test_the_run_of_another_is_not_taken_while_waiting(settings: dict[str, Any],
     assert found.count() == 1
 
 
-def test_the_end_of_java_is_told_by_how_it_ended() -> None:
+def test_the_end_of_java_is_reported_by_how_it_ended() -> None:
     from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 
     with subprocess.Popen(["sleep", "600"]) as process:

@@ -48,7 +48,7 @@ def test_topics_are_made_as_their_sinks_say(tmp_path: Path) -> None:
         assert said.startswith('topic "out" has 5 partitions and not 7: it existed before')
 
 
-def test_a_config_that_the_broker_refuses_is_told_by_its_line(tmp_path: Path) -> None:
+def test_a_config_that_the_broker_refuses_is_reported_by_its_line(tmp_path: Path) -> None:
     pipeline = read_pipeline(write(tmp_path, PIPELINE.replace("cleanup.policy: compact", "cleanup.policy: sometimes")))
     with EmbeddedBroker() as broker, Admin(broker.bootstrap_servers) as admin:
         broker.create_topic("in")
@@ -69,6 +69,6 @@ def test_a_config_that_the_broker_refuses_is_told_by_its_line(tmp_path: Path) ->
         ("sink: {parquet: files, partitions: 3}", r'"partitions" is not known in sink'),
     ],
 )
-def test_mistakes_are_told(tmp_path: Path, sinks: str, said: str) -> None:
+def test_mistakes_are_reported(tmp_path: Path, sinks: str, said: str) -> None:
     with pytest.raises(DefinitionError, match=said):
         read_pipeline(write(tmp_path, f"name: p\nsource: {{topic: in, format: string}}\n{sinks}\n"))

@@ -36,7 +36,7 @@ def test_what_is_written_is_read_back(disk, file):
     assert buffer == b"\0def"
 
 
-def test_a_read_that_stops_early_goes_on(disk, file, monkeypatch):
+def test_a_read_that_stops_early_continues(disk, file, monkeypatch):
     disk.write_vector(file, [b"0123456789"], 0)
     pread = os.pread
     monkeypatch.setattr(os, "pread", lambda handle, length, position: pread(handle, min(length, 3), position))
@@ -79,7 +79,7 @@ def test_allocate_does_nothing_where_the_file_system_cannot(disk, file, monkeypa
     assert disk.size(file) == 0
 
 
-def test_allocate_tells_of_a_full_disk(disk, file, monkeypatch):
+def test_allocate_reports_a_full_disk(disk, file, monkeypatch):
     monkeypatch.setattr(os, "posix_fallocate", _raising(errno.ENOSPC))
     with pytest.raises(OSError) as failure:
         disk.allocate(file, 0, 4096)

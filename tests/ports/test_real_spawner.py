@@ -139,7 +139,7 @@ def test_no_operation_is_refused_however_many_there_are(spawner, wakes):
     assert set(errors) == {None}
 
 
-def test_the_state_of_a_lane_tells_of_what_is_under_way_and_waits(spawner, wakes):
+def test_the_state_of_a_lane_shows_what_is_under_way_and_waits(spawner, wakes):
     assert {state[1:] for state in spawner.lanes()} == {(0, 0.0)}
     begun, hold = threading.Event(), threading.Event()
 

@@ -23,7 +23,7 @@ def in_sync_with_equal_logs(trio, end):
     )
 
 
-def test_a_leader_that_was_cut_off_gives_up_what_nobody_else_has(trio):
+def test_a_leader_that_was_cut_off_gives_up_what_no_other_has(trio):
     trio.append(b"kept")
     trio.run_until(lambda: in_sync_with_equal_logs(trio, 1))
     for other in (1, 3):

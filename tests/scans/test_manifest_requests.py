@@ -75,7 +75,7 @@ def test_pages_of_files_that_were_exchanged_later_are_forgotten() -> None:
     assert [each.base_offset for each in second.segments] == [0, 2, 4]
 
 
-def test_exchanges_without_an_end_are_told_and_nothing_stays_held() -> None:
+def test_exchanges_without_an_end_are_reported_and_nothing_stays_held() -> None:
     released = scan_release.ScanReleaseResponse()
     script = Script(described(1, 1), *[told((0, EXCHANGED), (1, 0))] * (scans.EXCHANGES_MAX + 1), released)
     with pytest.raises(BrokerError, match="no files of t-0: REPLICA_NOT_AVAILABLE"):
@@ -85,7 +85,7 @@ def test_exchanges_without_an_end_are_told_and_nothing_stays_held() -> None:
     assert not script.answers
 
 
-def test_a_damaged_log_is_told_at_once() -> None:
+def test_a_damaged_log_is_reported_at_once() -> None:
     damaged = told((0, ErrorCode.KAFKA_STORAGE_ERROR), (1, 0))
     script = Script(described(1, 1), damaged, scan_release.ScanReleaseResponse())
     with pytest.raises(BrokerError, match="no files of t-0: KAFKA_STORAGE_ERROR"):

@@ -219,7 +219,7 @@ def set_config(admin: Admin, topic: str, name: str, value: str) -> None:
     assert outcome.error is ErrorCode.NONE
 
 
-def test_a_lease_that_nobody_renews_is_over(broker: BrokerProcess, admin: Admin, scans: Scans, topic: str) -> None:
+def test_a_lease_that_is_not_renewed_is_over(broker: BrokerProcess, admin: Admin, scans: Scans, topic: str) -> None:
     place = create(admin, topic)
     fill(broker, topic, 50)
     held, manifest = scans.scan_manifest([place]), scans.scan_manifest([place], lease_ms=1)

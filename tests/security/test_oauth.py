@@ -146,7 +146,7 @@ def test_a_token_signed_by_another_key_is_refused(issuer, keys, other):
         checked(issuer.token(key=other), keys)
 
 
-def test_an_unknown_key_is_told_from_a_wrong_signature(issuer, keys):
+def test_an_unknown_key_is_distinguished_from_a_wrong_signature(issuer, keys):
     with pytest.raises(KeyUnknown):
         checked(issuer.token(header={"kid": "second"}), keys)
     with pytest.raises(KeyUnknown):

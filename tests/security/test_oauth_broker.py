@@ -239,7 +239,7 @@ def test_an_oversized_token_is_refused(broker, issuer, size):
     assert log_in(broker, issuer.token())
 
 
-def test_nobody_may_act_as_another_user(broker, issuer):
+def test_no_user_may_act_as_another(broker, issuer):
     with Raw(broker.bootstrap_servers) as raw:
         assert raw.handshake("OAUTHBEARER").error_code == 0
         message = f"n,a=admin,\x01auth=Bearer {issuer.token('alice')}\x01\x01".encode()

@@ -277,7 +277,7 @@ def refusal(tls, context=None, content=b""):
     raise AssertionError("the client was admitted")
 
 
-def test_clients_without_tls_are_told_so(authority):
+def test_clients_without_tls_learn_that_tls_is_needed(authority):
     tls = broker_tls(authority)
     request = b"\x00\x00\x00\x0a\x00\x12\x00\x00\x00\x00\x00\x01\x00\x00"
     assert "does not speak TLS" in refusal(tls, content=request)

@@ -47,7 +47,7 @@ def record_of(path):
     return Record(path / "record.json")
 
 
-def test_a_run_that_was_cut_short_goes_on_where_it_was(tmp_path):
+def test_a_run_that_was_cut_short_continues_where_it_was(tmp_path):
     record = record_of(tmp_path)
     progress = record.of("some")
     first, second = progress.take(20, 50), progress.take(20, 50)
@@ -88,7 +88,7 @@ def test_the_page_has_a_place_for_everything(tmp_path):
     assert "1,234,567 batches stored" in copy.read_text()
 
 
-def test_kills_of_controllers_are_told_with_their_shares(tmp_path):
+def test_kills_of_controllers_are_reported_with_their_shares(tmp_path):
     copy = tmp_path / "reliability.md"
     copy.write_text(page.PAGE.read_text())
     record = record_of(tmp_path)
@@ -110,7 +110,7 @@ def test_a_fault_that_few_seeds_met_fails_the_run(tmp_path):
     assert "kill -9 in log" not in rare
 
 
-def test_workers_end_with_a_run_that_is_told_to_end():
+def test_workers_end_with_a_run_that_is_stopped():
     worker = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
     worker.start()
     before = signal.getsignal(signal.SIGTERM)

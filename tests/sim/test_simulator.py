@@ -58,7 +58,7 @@ def test_every_event_is_shown_and_counted():
     assert {fault for fault, times in result.met.items() if times} <= set(MET)
 
 
-def test_a_failure_tells_the_seed_the_events_the_promise_and_the_command(monkeypatch):
+def test_a_failure_names_the_seed_the_events_the_promise_and_the_command(monkeypatch):
     serve_above_the_high_watermark(monkeypatch)
     answer = CliRunner().invoke(cli, ["sim", "--seed", "0", "--minutes", "1"])
     assert answer.exit_code == 1

@@ -30,7 +30,7 @@ def write(file: Path, text: str) -> None:
     file.write_text(text)
 
 
-def test_it_is_used_where_it_is_there_and_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_used_where_it_exists_and_no_other_is(monkeypatch: pytest.MonkeyPatch) -> None:
     own = {"spark.ui.enabled": "false", JAVA_OPTIONS: "-Dmine=1"}
     assert with_archive(own, JAVA) == own
     write(archive_file(JAVA), "classes")
@@ -77,7 +77,7 @@ def test_every_java_of_a_cluster_uses_it(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("text", ["", "no classes at all"])
-def test_java_goes_on_without_a_word_if_it_cannot_take_it(text: str) -> None:
+def test_java_ignores_an_archive_that_it_cannot_use(text: str) -> None:
     java = find_java()
     write(archive_file(java.home), text)
     options = shlex.split(with_archive({}, java.home)[JAVA_OPTIONS])

@@ -284,7 +284,7 @@ def test_a_job_runs_on_a_cluster_of_two_workers(
     assert "no cluster was running" in runner.invoke(cli, ["spark", "down", "--folder", folder]).output
 
 
-def test_a_size_that_spark_does_not_know_is_told_at_once(tmp_path: Path) -> None:
+def test_a_size_that_spark_does_not_know_is_reported_at_once(tmp_path: Path) -> None:
     arguments = ["spark", "up", "--memory", "lots", "--folder", str(tmp_path / "cluster")]
     done = CliRunner().invoke(cli, arguments)
     assert done.exit_code == 1

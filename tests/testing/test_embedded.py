@@ -177,17 +177,17 @@ def test_a_killed_test_run_leaves_its_folder_for_the_next(place: Path) -> None:
         assert not folder.exists()
 
 
-def test_a_wrong_config_is_told_at_the_start() -> None:
+def test_a_wrong_config_is_reported_at_the_start() -> None:
     with pytest.raises(ValueError, match=r"did you mean .?num\.partitions"):
         EmbeddedBroker(config={"num.partition": "3"}).start()
 
 
-def test_a_process_that_cannot_start_is_told() -> None:
+def test_a_process_that_cannot_start_is_reported() -> None:
     with pytest.raises(RuntimeError, match="did not start"):
         EmbeddedBroker(process=True, config={"listeners": "PLAINTEXT://256.0.0.1:0"}).start()
 
 
-def test_a_stop_that_takes_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_that_takes_too_long_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder would be looked at, or removed, while the broker still writes there."""
     may_close, close = threading.Event(), Node.close
 

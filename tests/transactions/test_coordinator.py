@@ -108,7 +108,7 @@ def test_use_keeps_an_id():
     assert ID in harness.machine.tables.transactions
 
 
-def test_many_ids_are_looked_at_some_a_turn():
+def test_many_ids_are_looked_at_over_several_turns():
     harness = Harness()
     for number in range(3 * IDS_PER_SLICE // 2):
         harness.machine.apply(TransactionRecord(f"t{number}", TransactionMetadata(number, 0, *_EMPTY)))

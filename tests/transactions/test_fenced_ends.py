@@ -50,7 +50,7 @@ def test_a_successor_has_aborted_what_was_open(commit, completed):
     assert harness.init("b").error is NONE
 
 
-def test_a_producer_whose_time_was_up_may_abort_and_go_on():
+def test_a_producer_whose_time_was_up_may_abort_and_continue():
     """No successor is there: the answer is what it has to go on as (KIP-890)."""
     harness = Harness()
     harness.init("a", timeout_ms=10_000)
@@ -72,7 +72,7 @@ def test_a_producer_that_resumes_hears_the_same_again():
     assert resumed == (NONE, PendingProducer(believed.producer_id, believed.producer_epoch + 1))
 
 
-def test_a_task_that_was_aborted_cannot_go_on_under_an_id_of_the_pool():
+def test_a_task_that_was_aborted_cannot_continue_under_an_id_of_the_pool():
     harness = BatchHarness()
     harness.begin("a", run="1", batch=0, attempt=0)
     assert harness.write("a") is NONE
@@ -83,7 +83,7 @@ def test_a_task_that_was_aborted_cannot_go_on_under_an_id_of_the_pool():
     assert harness.write("a") is FENCED
 
 
-def test_a_task_that_aborts_itself_cannot_go_on_under_an_id_of_the_pool():
+def test_a_task_that_aborts_itself_cannot_continue_under_an_id_of_the_pool():
     harness = BatchHarness()
     harness.begin("a", run="1", batch=0, attempt=0)
     assert harness.write("a") is NONE

@@ -156,7 +156,7 @@ def test_calls_of_a_producer_that_was_never_known(shared):
     ("version", "error"),
     [(0, ErrorCode.INVALID_PRODUCER_EPOCH), (1, ErrorCode.INVALID_PRODUCER_EPOCH), (2, FENCED), (3, FENCED)],
 )
-def test_a_fenced_producer_is_told_so(shared, version, error):
+def test_a_fenced_producer_learns_that_it_is_fenced(shared, version, error):
     zombie = TransactionClient(shared, f"zombie-{version}")
     assert zombie.init() is NONE
     assert zombie.add(0) == [NONE]
@@ -168,7 +168,7 @@ def test_a_fenced_producer_is_told_so(shared, version, error):
     assert zombie.init(resume=True) is FENCED
 
 
-def test_whoever_takes_over_waits_for_the_abort(broker, client):
+def test_a_successor_waits_for_the_abort(broker, client):
     assert client.add_many((client, False, (0,))) == {"id": [NONE]}
     other = TransactionClient(broker)
     assert other.init() is ErrorCode.CONCURRENT_TRANSACTIONS
@@ -269,7 +269,7 @@ def test_ids_are_listed(broker):
     assert set(listed(client.transactions(states=("Ongoing",), duration_ms=4_000))) == {"open"}
 
 
-def test_a_wrong_filter_is_told(broker):
+def test_a_wrong_filter_is_reported(broker):
     client = TransactionClient(broker)
     assert client.init() is NONE
     answer = client.transactions(states=("Ongoing", "Sleeping"))
@@ -292,7 +292,7 @@ def test_a_transaction_whose_time_is_up_is_aborted(broker, client):
     assert broker.node.broker.transactions.timed_out == 1
 
 
-def test_nobody_is_asked_before_the_topic_is_there():
+def test_no_coordinator_is_asked_before_the_topic_exists():
     from tests.broker.virtual import VirtualBroker
 
     broker = VirtualBroker()

@@ -135,7 +135,7 @@ def test_a_deleted_topic_does_not_keep_a_transaction_open(broker, client):
     assert committed(broker) == [b"b"]
 
 
-def test_a_timeout_lets_readers_go_on(broker):
+def test_a_timeout_lets_readers_continue(broker):
     slow = TransactionClient(broker, "slow")
     assert slow.init(timeout_ms=10_000) is NONE
     assert slow.write(b"slow") is NONE
@@ -194,7 +194,7 @@ def test_after_a_kill_the_outcome_is_what_was_answered(commit, synced):
     assert len(ended_both_ways) == 2, "the kills came before and after the decision"
 
 
-def test_a_retry_after_a_kill_is_told_the_same(broker, client):
+def test_a_retry_after_a_kill_gets_the_same_response(broker, client):
     assert client.write(b"v") is NONE
     assert client.commit() is NONE
     broker.machine.kill()

@@ -14,7 +14,7 @@ from tests.transactions.wire import TransactionClient, known, transaction_broker
 COUNT = 2 * DEADLINES_PER_TURN + 20
 
 
-def test_timeouts_are_dealt_with_some_a_turn(monkeypatch):
+def test_timeouts_are_dealt_with_over_several_turns(monkeypatch):
     broker = transaction_broker(
         settings={
             "transaction.state.log.num.partitions": "1",

@@ -68,7 +68,7 @@ def test_unknown_tags_of_a_header_are_skipped() -> None:
     assert found == (9, 8)
 
 
-def test_a_request_nobody_knows_still_says_what_it_is() -> None:
+def test_an_unknown_request_still_says_what_it_is() -> None:
     frame = request_frame(9_999, 3, 42, "c", b"")
     assert read_request_header(frame, SIZE_BYTES, len(frame))[:3] == (9_999, 3, 42)
 

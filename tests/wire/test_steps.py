@@ -47,7 +47,7 @@ def test_a_short_answer_needs_no_steps() -> None:
     assert isinstance(list_groups.begin_response(groups(writers.SHORT_ARRAY_ITEMS_MAX), 5), bytes)
 
 
-def test_a_step_writes_so_many_items() -> None:
+def test_a_step_writes_a_limited_number_of_items() -> None:
     answer = groups(10 * ITEMS_PER_STEP + 1)
     count, written = steps_of(list_groups.begin_response(answer, 5))
     assert count == 11

@@ -71,7 +71,7 @@ class CompactionPass:
     def cancel(self) -> None:
         """Cancel the pass: the partition is gone, or need not be compacted any more."""
         self._stop_job()
-        self._go_on()
+        self._continue()
 
     def _stop_job(self) -> None:
         self.without_result = True
@@ -83,13 +83,13 @@ class CompactionPass:
         with self._event():
             if isinstance(result, CleanedGroup):
                 self._groups.append(result)
-                self._go_on()
+                self._continue()
 
     def _completed(self, failure: BaseException | None) -> None:
         self._job_ended = True
         self.failure = failure
         with self._event():
-            self._go_on()
+            self._continue()
 
     @contextmanager
     def _event(self) -> Iterator[None]:
@@ -106,7 +106,7 @@ class CompactionPass:
             self._end_if_over()
             raise
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         """Begin the next swap unless one is in progress; end the pass when there is none left."""
         while self._groups and not self._swapping:
             group = self._groups.popleft()
@@ -150,7 +150,7 @@ class CompactionPass:
                     self.cancel()
                     return
                 self._count(group, size)
-                self._go_on()
+                self._continue()
 
         def begin() -> None:
             try:

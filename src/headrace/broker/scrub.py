@@ -67,14 +67,14 @@ class Scrubber:
     def _later(self, delay_ms: float, call: Callable[[], None]) -> None:
         """Run a step after a while. A step that fails does not end the scrub: the next segment is read all the same."""
 
-        def go_on() -> None:
+        def resume() -> None:
             try:
                 call()
             except Exception:
                 self._later(LOOK_AGAIN_MS, self._next_segment)
                 raise
 
-        self._timers.after(delay_ms, go_on)
+        self._timers.after(delay_ms, resume)
 
     def _closed_segments(self) -> Iterator[tuple[Replica, Segment]]:
         for partition in tuple(self._table):
@@ -90,7 +90,8 @@ class Scrubber:
             following = log.segments[log.segments.index(segment) + 1]
             marks = (names.COMPACTED, names.REPAIRED)
             gaps = log.config.compact or any(self._disk.exists(f"{log.path}/{mark}") for mark in marks)
-            self._go_on(partition, SegmentScrub(self._disk, segment, next_base_offset=following.base_offset, gaps=gaps))
+            scrub = SegmentScrub(self._disk, segment, next_base_offset=following.base_offset, gaps=gaps)
+            self._continue(partition, scrub)
             return
         self.rounds += 1
         self._begin_if_due()
@@ -104,7 +105,7 @@ class Scrubber:
         if self._current is not None:
             self._current.close()
 
-    def _go_on(self, partition: Replica, scrub: SegmentScrub) -> None:
+    def _continue(self, partition: Replica, scrub: SegmentScrub) -> None:
         self._current = scrub
         work = scrub.piece()
 
@@ -125,7 +126,7 @@ class Scrubber:
             if exchanged or not self._is_closed(partition, scrub.segment):
                 scrub.close()
             elif not scrub.finished:
-                self._later(pause_ms, lambda: self._go_on(partition, scrub))
+                self._later(pause_ms, lambda: self._continue(partition, scrub))
                 return
             else:
                 self._ended(partition, scrub, error)

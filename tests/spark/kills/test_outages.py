@@ -24,7 +24,7 @@ STARTS_MAX = 5
 OPTION = r"kafkaConsumer\.pollTimeoutMs|kafka\.delivery\.timeout\.ms"
 
 
-def test_a_query_waits_for_its_broker_and_goes_on(spark: "SparkSession", tmp_path: Path) -> None:
+def test_a_query_waits_for_its_broker_and_continues(spark: "SparkSession", tmp_path: Path) -> None:
     assert copy_through_outages(spark, tmp_path, outages=1, seconds=AWAY_S)
 
 

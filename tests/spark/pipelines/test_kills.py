@@ -92,7 +92,7 @@ def orders() -> tuple[list[object], Counter[tuple[int, str]]]:
 @pytest.mark.parametrize(
     "failpoint", ["claimed", "batch-planned:2", "between-sinks:2", "sinks-written:2", "batch-done:2"]
 )
-def test_a_killed_run_goes_on_without_loss_or_repetition(
+def test_a_killed_run_continues_without_loss_or_repetition(
     spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path, failpoint: str
 ) -> None:
     folder = write_pipeline(tmp_path, WINDOWS.format(name=name))
@@ -115,7 +115,7 @@ def test_a_killed_run_goes_on_without_loss_or_repetition(
 
 
 @pytest.mark.parametrize("failpoint", ["handing-over", "chunk-written:2"])
-def test_a_killed_backfill_goes_on_without_loss_or_repetition(
+def test_a_killed_backfill_continues_without_loss_or_repetition(
     spark: "SparkSession",
     broker: EmbeddedBroker,
     name: str,

@@ -76,7 +76,7 @@ def test_without_java_it_says_where_one_comes_from(broker: EmbeddedBroker, folde
     assert "Traceback" not in ran.stderr
 
 
-def test_a_master_that_cannot_be_is_told_in_one_line(broker: EmbeddedBroker, tmp_path: Path) -> None:
+def test_an_impossible_master_is_reported_in_one_line(broker: EmbeddedBroker, tmp_path: Path) -> None:
     name = broker.create_topic(broker.unused_topic_name("nowhere"))
     folder = write_pipeline(tmp_path / "p", PIPELINE.format(name=name) + "spark: {master: sparkk://nowhere}\n")
     log = folder / "checkpoint" / "spark.log"

@@ -39,7 +39,7 @@ def records_read(lines: list[str]) -> int:
 
 @pytest.mark.timeout(2 * SECONDS_MAX)
 @pytest.mark.spark
-def test_runs_of_a_project_go_on_where_the_last_one_ended(broker: EmbeddedBroker, project: Path) -> None:
+def test_runs_of_a_project_continue_where_the_last_one_ended(broker: EmbeddedBroker, project: Path) -> None:
     bootstrap, name = broker.bootstrap_servers, project.name
     call = ("--bootstrap", bootstrap)
     order = [{"id": str(number), "country": "de", "amount": number - 2.0} for number in range(30)]

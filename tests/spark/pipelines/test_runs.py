@@ -166,7 +166,7 @@ def test_the_example_of_init_is_as_expected(
     assert done.exit_code == 0, done.output
 
 
-def test_a_run_is_told_and_stopped_from_elsewhere(
+def test_a_run_is_reported_and_stopped_from_elsewhere(
     spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path
 ) -> None:
     folder = write_pipeline(tmp_path, CLEAN.format(name=name, more="trigger: 100 ms"))
@@ -266,7 +266,7 @@ def test_what_must_not_be_passed_over_ends_the_run(
     assert read_records(broker.bootstrap_servers, f"{name}-out") == []
 
 
-def test_mistakes_that_only_spark_sees_are_told_with_their_line(
+def test_mistakes_that_only_spark_sees_are_reported_with_their_line(
     spark: "SparkSession", broker: EmbeddedBroker, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = CLEAN.format(name=name, more="")

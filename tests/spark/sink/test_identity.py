@@ -59,7 +59,7 @@ def test_on_connect_a_write_of_a_query_is_refused_unless_it_says_what_it_is(
         task_identity(parse_table_options({"path": "/x"}), write_id="w")
 
 
-def test_on_connect_a_batch_job_is_one_where_it_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_connect_a_batch_job_is_recognised_where_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyspark, "__version__", "4.3.0")
     assert found(monkeypatch, CONNECT) is None
     monkeypatch.setattr(pyspark, "__version__", "4.2.1")

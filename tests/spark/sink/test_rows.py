@@ -87,7 +87,7 @@ def test_the_option_wins_over_the_column() -> None:
     assert only[:3] == ("a", 0, 1)
 
 
-def test_rows_without_a_key_go_on_where_the_last_piece_ended() -> None:
+def test_rows_without_a_key_continue_where_the_last_piece_ended() -> None:
     one_task = encoder("b")
     places = [next(iter(one_task.encode(table([(None, "v", "b", None)]), 1))).partition for _ in range(6)]
     assert sorted(places) == [0, 0, 1, 1, 2, 2]

@@ -127,7 +127,7 @@ def test_a_stream_and_its_replays_write_every_row_once(
     assert numbers(spark, broker, topic) == Counter(range(3 * ROWS))
 
 
-def test_writes_in_foreach_batch_are_told_apart_by_their_names(
+def test_writes_in_foreach_batch_are_distinguished_by_their_names(
     spark: "SparkSession", broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
     even, odd = (broker.create_topic(broker.unused_topic_name("foreach")) for _ in range(2))
@@ -203,7 +203,7 @@ def test_tables_take_every_row_of_a_stream_once(spark: "SparkSession", kind: str
         ({"topic": "t", "kafka.acks": "1", "delivery": "exactly-once"}, "writing exactly once needs kafka.acks=all"),
     ],
 )
-def test_wrong_options_are_told_when_the_write_is_planned(
+def test_wrong_options_are_reported_when_the_write_is_planned(
     spark: "SparkSession", broker: EmbeddedBroker, options: dict[str, str], message: str
 ) -> None:
     rows = spark.range(1).select(F.col("id").cast("string").alias("value"))
@@ -218,7 +218,7 @@ def test_a_topic_is_not_overwritten(spark: "SparkSession", broker: EmbeddedBroke
         writer(rows, broker, topic=topic).mode("overwrite").save()
 
 
-def test_spark_wants_to_be_told_to_append(spark: "SparkSession", broker: EmbeddedBroker, topic: str) -> None:
+def test_spark_requires_the_mode_append(spark: "SparkSession", broker: EmbeddedBroker, topic: str) -> None:
     """Unlike a write of the Kafka connector: the guide says so, as Spark does not ask a Python sink."""
     rows = spark.range(1).select(F.col("id").cast("string").alias("value"))
     with pytest.raises(AnalysisException, match=r"UNSUPPORTED_DATA_SOURCE_SAVE_MODE.*Append"):
@@ -248,7 +248,7 @@ def test_whole_results_are_added_to_a_topic(
 
 
 @pytest.mark.parametrize(("kind", "advice"), [("delta", "deltalake"), ("parquet", r"spark\.read\.parquet")])
-def test_who_reads_with_a_format_for_writing_is_told_another(
+def test_reading_with_a_format_for_writing_names_the_right_one(
     spark: "SparkSession", kind: str, advice: str, tmp_path: Path
 ) -> None:
     with pytest.raises(AnalysisException, match=f'"headrace-{kind}" is for writing: read the folder with {advice}'):

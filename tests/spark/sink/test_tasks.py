@@ -168,7 +168,7 @@ def test_another_query_id_is_another_history(place: tuple[EmbeddedBroker, str]) 
 
 
 @pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
-def test_brokers_that_stay_away_are_told_with_the_option(delivery: str) -> None:
+def test_brokers_that_stay_away_are_reported_with_the_option(delivery: str) -> None:
     away = {"kafka.bootstrap.servers": "127.0.0.1:9", "kafka.delivery.timeout.ms": "300", "topic": "t"}
     with pytest.raises(BrokersAway, match=r'127\.0\.0\.1:9\) did not respond within option "kafka\.delivery\.timeout'):
         write_rows(rows(0, 1), parse_sink_options({**away, "delivery": delivery}), Identity("spark.q.s", "r", 0, 1))
@@ -281,7 +281,7 @@ def test_a_batch_that_is_passed_over_is_said(
     assert sorted(read(place)) == list(range(5))
 
 
-def test_a_query_that_the_brokers_have_forgotten_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_query_that_the_brokers_have_forgotten_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     """Its last batch, replayed, is there twice: that is what docs/guarantees.md says, and the log of the query."""
     expiry = {
         "transactional.id.expiration.ms": "1",
@@ -314,7 +314,7 @@ def wait_until_forgotten(broker: EmbeddedBroker, owner: str) -> None:
     raise AssertionError(f"{owner} is still known")
 
 
-def test_a_query_that_the_brokers_know_is_not_told_so(
+def test_a_query_that_the_brokers_know_causes_no_report(
     place: tuple[EmbeddedBroker, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     commit(options(place), [task(place, 0, 5, attempt=1, batch_id=0)])

@@ -150,7 +150,7 @@ def test_a_topic_that_was_created_again(
     assert values(seen) == [b"later", *expected]
 
 
-def test_a_checkpoint_of_another_query_is_told(broker: EmbeddedBroker, tmp_path: Path, read_once: Callable) -> None:
+def test_a_checkpoint_of_another_query_is_reported(broker: EmbeddedBroker, tmp_path: Path, read_once: Callable) -> None:
     frame, seen = read_once("fail")
     for entry in (tmp_path / "offsets").iterdir():
         if entry.name.startswith("."):
@@ -190,7 +190,7 @@ def test_a_broker_that_comes_back_is_waited_for(spark: "SparkSession", tmp_path:
         query.stop()
 
 
-def test_a_broker_that_stays_away_is_told(spark: "SparkSession", broker: EmbeddedBroker) -> None:
+def test_a_broker_that_stays_away_is_reported(spark: "SparkSession", broker: EmbeddedBroker) -> None:
     reader = spark.read.format("headrace").option("kafka.bootstrap.servers", "127.0.0.1:9")
     with pytest.raises(Exception, match=r"cannot reach 127\.0\.0\.1:9"):
         reader.option("subscribe", "t").option("kafkaConsumer.pollTimeoutMs", "500").load().collect()

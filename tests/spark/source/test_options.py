@@ -203,6 +203,6 @@ def test_what_spark_adds_is_no_mistake() -> None:
     HeadraceDataSource({**NEEDED, "queryname": "q", "checkpointlocation": "c", "path": "p", "owner": "me"})
 
 
-def test_a_foreign_checkpoint_is_told_from_ours() -> None:
+def test_a_foreign_checkpoint_is_distinguished_from_ours() -> None:
     with pytest.raises(CheckpointOffsetError, match="another query"):
         from_json({"rowsPerSecond": 5})

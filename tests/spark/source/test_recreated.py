@@ -81,7 +81,7 @@ def test_a_worker_that_knows_the_older_topic_reads_the_newer(broker: EmbeddedBro
 
 
 @pytest.mark.parametrize("policy", ["fail", "earliest"])
-def test_a_topic_made_anew_while_a_batch_is_planned_is_told_as_such(
+def test_a_topic_created_again_while_a_batch_is_planned_is_reported_as_such(
     broker: EmbeddedBroker,
     topic: str,
     monkeypatch: pytest.MonkeyPatch,

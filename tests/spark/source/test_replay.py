@@ -185,7 +185,7 @@ def test_a_topic_that_was_deleted_is_a_matter_of_the_policy(
     assert again.ranges(without, again.end(without)) == [(1, 0, 3)]
 
 
-def test_a_topic_made_anew_is_passed_over_with_its_ranges(
+def test_a_topic_created_again_is_passed_over_with_its_ranges(
     broker: EmbeddedBroker, topic: str, planning: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     produce(broker, topic, [b"old"] * 5, partition=1)
@@ -290,7 +290,7 @@ def test_a_start_may_be_behind_an_open_transaction(broker: EmbeddedBroker, topic
     assert query.ranges(end, later) == [(0, 4, 6)]
 
 
-def test_a_checkpoint_of_a_query_of_other_topics_is_told(broker: EmbeddedBroker, topic: str, planning: Any) -> None:
+def test_a_checkpoint_of_a_query_of_other_topics_is_reported(broker: EmbeddedBroker, topic: str, planning: Any) -> None:
     produce(broker, topic, [b"v"] * 3, partition=0)
     end = planning().end()
     other = broker.create_topic(broker.unused_topic_name("other"))
@@ -343,7 +343,7 @@ def test_the_advice_names_what_the_user_can_set(
     assert said in str(told.value)
 
 
-def test_brokers_that_stay_away_are_told_with_the_option(planning: Any) -> None:
+def test_brokers_that_stay_away_are_reported_with_the_option(planning: Any) -> None:
     query = planning(**{"kafka.bootstrap.servers": "127.0.0.1:9", "kafkaConsumer.pollTimeoutMs": "300"})
     with pytest.raises(BrokersAway, match=r'127\.0\.0\.1:9.*"kafkaConsumer\.pollTimeoutMs" \(300 ms\): cannot reach'):
         query.end()

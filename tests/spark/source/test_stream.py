@@ -53,7 +53,7 @@ def run_available(frame: "DataFrame", checkpoint: Path, take: Callable[..., Any]
     return query
 
 
-def test_available_now_reads_all_once_in_limited_bites_and_goes_on_later(
+def test_available_now_reads_all_once_in_limited_bites_and_continues_later(
     spark: "SparkSession", broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     produce(broker, topic, [b"%d" % each for each in range(100)])

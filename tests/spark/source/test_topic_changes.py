@@ -44,7 +44,7 @@ def test_a_topic_that_grows_and_is_created_again(
 
 
 @pytest.mark.parametrize("policy", ["skip-and-report", "earliest"])
-def test_a_query_goes_on_with_a_topic_that_was_created_again(
+def test_a_query_continues_with_a_topic_that_was_created_again(
     spark: "SparkSession", broker: EmbeddedBroker, topic: str, tmp_path: Path, policy: str
 ) -> None:
     seen = Collected()
@@ -65,7 +65,7 @@ def test_a_query_goes_on_with_a_topic_that_was_created_again(
         query.stop()
 
 
-def test_wrong_options_are_told_at_load(spark: "SparkSession", broker: EmbeddedBroker, topic: str) -> None:
+def test_wrong_options_are_reported_at_load(spark: "SparkSession", broker: EmbeddedBroker, topic: str) -> None:
     for reading in (load, load_stream):
         with pytest.raises(AnalysisException, match='did you mean "startingOffsets"'):
             reading(spark, broker, topic, startingOffset="latest")

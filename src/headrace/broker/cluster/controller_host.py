@@ -336,14 +336,14 @@ class ControllerHost:
     def _decide(self, decide: Callable[[Controller], ControllerDecision[Any]], proposal: Proposal[Any]) -> None:
         self._change = change = _Change(proposal)
         change.steps = self._steps(change, decide)
-        self._go_on(change)
+        self._continue(change)
 
-    def _go_on(self, change: _Change) -> None:
+    def _continue(self, change: _Change) -> None:
         if change is not self._change:
             return  # it was given up
         try:
             for _ in change.steps:
-                self.next_turn(lambda: self._go_on_with_others(change))
+                self.next_turn(lambda: self._continue_with_others(change))
                 return
         except Exception as error:  # an internal error must not block all later changes
             if change is self._change:
@@ -355,8 +355,8 @@ class ControllerHost:
         if change is self._change:
             self._change = None
 
-    def _go_on_with_others(self, change: _Change) -> None:
-        self._go_on(change)
+    def _continue_with_others(self, change: _Change) -> None:
+        self._continue(change)
         self._decide_waiting()
 
     def _decide_waiting(self) -> None:

@@ -25,13 +25,13 @@ class Flushes:
         """Flush the partition, now or when its turn comes."""
         if partition.log.files.too_many or self._waiting:
             self._waiting[partition] = None
-            self._go_on()
+            self._continue()
             return
         work = partition.log.flush_work()
         if work is not None:
             self._spawner.submit(*work, Lane.SYNC)
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         while self._waiting and self._counted < FLUSHES_AT_ONCE_MAX:
             partition = next(iter(self._waiting))
             del self._waiting[partition]
@@ -45,4 +45,4 @@ class Flushes:
         try:
             work.done(result, error)
         finally:
-            self._go_on()
+            self._continue()

@@ -197,9 +197,9 @@ class Opener:
     def when_ready(self, call: Callable[[], None]) -> None:
         """Call back when every partition that waits to be opened is open, or is known to stay closed."""
         self._waiting.append(call)
-        self._go_on()
+        self._continue()
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         if self._going_on:
             return  # the outer call continues with the rest, so thousands of topics do not nest
         self._going_on = True
@@ -207,7 +207,7 @@ class Opener:
             while self._waiting and not self._busy:
                 self._waiting.popleft()()
         except Exception:
-            self._timers.next_turn(self._go_on)  # one failure must not block the others
+            self._timers.next_turn(self._continue)  # one failure must not block the others
             raise
         finally:
             self._going_on = False
@@ -239,7 +239,7 @@ class Opener:
         def begin_again() -> None:
             self._busy = False
             self._waiting.appendleft(begin)
-            self._go_on()
+            self._continue()
 
         self.when_ready(begin)
 
@@ -281,7 +281,7 @@ class Opener:
 
         def completed(result: T | None, error: BaseException | None) -> None:
             self._busy = False
-            self._timers.next_turn(self._go_on)
+            self._timers.next_turn(self._continue)
             ended(result, error)
 
         def begin() -> None:
@@ -296,14 +296,14 @@ class Opener:
             done = sum(1 for _ in islice(partitions, self._left_of_turn))
         except Exception:
             self._busy = False
-            self._timers.next_turn(self._go_on)  # one failure must not block the others
+            self._timers.next_turn(self._continue)  # one failure must not block the others
             raise
         self._left_of_turn -= max(done, 1)
         if self._left_of_turn <= 0:
             self._timers.next_turn(lambda: self._work_off_more(partitions))
         else:
             self._busy = False
-            self._go_on()
+            self._continue()
 
     def _work_off_more(self, partitions: Iterator[None]) -> None:
         self._left_of_turn = PARTITIONS_PER_TURN

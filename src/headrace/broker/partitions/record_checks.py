@@ -56,15 +56,15 @@ class RecordChecks:
             gaps=log.config.compact or any(log.disk.exists(f"{log.path}/{mark}") for mark in marks),
         )
         self._running[replica] = None
-        self._go_on(replica, scrub)
+        self._continue(replica, scrub)
 
-    def _go_on(self, replica: Replica, scrub: SegmentScrub) -> None:
+    def _continue(self, replica: Replica, scrub: SegmentScrub) -> None:
         work = scrub.piece()
 
         def done(result: int | None, error: BaseException | None) -> None:
             work.done(result, error)
             if error is None and not scrub.finished and not replica.offline:
-                self._go_on(replica, scrub)
+                self._continue(replica, scrub)
                 return
             scrub.close()
             del self._running[replica]

@@ -64,7 +64,7 @@ class ClientFetchSession:
     def plan(self, wanted: Mapping[TopicPartition, FetchPosition]) -> Plan:
         """Plan the next request, for exactly these partitions; it counts as in flight from now on."""
         known = self._partitions
-        if self._epoch != FULL_EPOCH and not _can_go_on(known, wanted):
+        if self._epoch != FULL_EPOCH and not _continues(known, wanted):
             self._epoch = FULL_EPOCH
         self._partitions = dict(wanted)
         if self._epoch == FULL_EPOCH:
@@ -94,7 +94,7 @@ class ClientFetchSession:
         return Plan(self._session_id, FINAL_EPOCH, {}, {}) if self._session_id != NO_SESSION else None
 
 
-def _can_go_on(known: Mapping[TopicPartition, FetchPosition], wanted: Mapping[TopicPartition, FetchPosition]) -> bool:
+def _continues(known: Mapping[TopicPartition, FetchPosition], wanted: Mapping[TopicPartition, FetchPosition]) -> bool:
     """Return whether the session fits: it names topics either by id or by name, and a recreated topic is another
     one.
     """

@@ -75,7 +75,7 @@ class SimulatedProducer(Client):
     def connected(self) -> None:
         losses = sum(target.losses for target in self._targets)
         if losses != self._losses_seen:
-            self._begin_anew()  # the batches it built on were lost with the power, so it cannot continue its sequence
+            self._begin_again()  # the batches it built on were lost with the power, so it cannot continue its sequence
             self._losses_seen = losses
         if self._idempotent and self._producer_id == NO_PRODUCER:
             self.ask(ApiKey.INIT_PRODUCER_ID, requests.INIT_PRODUCER_ID, requests.new_producer(), self._identified)
@@ -87,7 +87,7 @@ class SimulatedProducer(Client):
         if not self._idempotent:
             self._unacknowledged.clear()
 
-    def _begin_anew(self) -> None:
+    def _begin_again(self) -> None:
         self._producer_id = NO_PRODUCER
         self._sequences.clear()
         self._unacknowledged.clear()
@@ -159,7 +159,7 @@ class SimulatedProducer(Client):
             self._unacknowledged.remove(batch)
         else:
             if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-                self._begin_anew()
+                self._begin_again()
             self.drop()
 
     def _judge(self, batch: SentBatch, error: ErrorCode) -> None:

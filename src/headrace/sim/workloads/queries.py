@@ -70,7 +70,7 @@ class Query(SteppingClient):
         """True if the coordinator has responded to this run: from then on the previous run is fenced."""
         self.batches: list[CommittedBatch] = []
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         if self._zombie is not None and self._entered and self.entropy.one_in(ZOMBIE_ONE_IN):
             self._send_late_requests(self._zombie)
         elif self._steps:

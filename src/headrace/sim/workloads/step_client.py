@@ -38,9 +38,9 @@ class SteppingClient(Client):
 
     def work(self) -> None:
         if not self._waits and self.now_ms >= self._next_ms:
-            self.go_on()
+            self.resume()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Continue: no response is awaited, and the pause is over."""
         raise NotImplementedError
 

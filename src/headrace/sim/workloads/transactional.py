@@ -70,7 +70,7 @@ class TransactionalProducer(SteppingClient):
         self._offset_next = 0
         self.transactions: list[TransactionHistory] = []
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         if self._producer is None:
             if not self.stopped:
                 self._take_the_id()
@@ -99,7 +99,7 @@ class TransactionalProducer(SteppingClient):
             self._producer = producer
             self._sequences.clear()
 
-    def _start_anew(self) -> None:
+    def _start_again(self) -> None:
         """Leave the transaction to its coordinator; unless its commit was requested, it counts as never written."""
         if self._producer is not None and self._sequences:
             partition, sequence = next(iter(self._sequences.items()))
@@ -159,7 +159,7 @@ class TransactionalProducer(SteppingClient):
             self._rest(RETRY_MS_MAX)
             return False
         require(error in FENCED, HONEST_ERRORS, f"{error.name} for {self._transaction}")
-        self._start_anew()
+        self._start_again()
         return False
 
     def _add_partitions(self, partitions: list[PartitionHistory]) -> None:
@@ -258,7 +258,7 @@ class TransactionalProducer(SteppingClient):
         if self.entropy.below(2):
             self._rest(2 * requests.TIMEOUT_MS)
         else:
-            self._start_anew()
+            self._start_again()
 
     def _end(self, transaction: TransactionHistory, *, commit: bool) -> None:
         assert self._producer is not None
