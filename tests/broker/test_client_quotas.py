@@ -2,12 +2,13 @@
 
 import pytest
 
-from headrace.core.quotas.entities import FETCH_RATE, PRODUCE_RATE
+from headrace.core.quotas.entities import FETCH_RATE, MUTATION_RATE, PRODUCE_RATE, REQUEST_PERCENTAGE
+from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import alter_client_quotas as alter
+from headrace.wire.messages import create_partitions, create_topics, delete_topics, metadata
 from headrace.wire.messages import describe_client_quotas as describe
-from headrace.wire.messages import metadata
-from tests.broker.virtual import VirtualBroker, produce_frame, produce_request, values_of
+from tests.broker.virtual import VirtualBroker, new_topic, produce_frame, produce_request, values_of
 
 EXACT, DEFAULT, ANY_NAME = 0, 1, 2
 ANYONE = {"user": None}
@@ -184,3 +185,106 @@ def test_the_mean_rate_is_the_limit_for_all_that_share_it(broker, clients):
     size = len(content)
     total = sum(size for at in counted if 20_000 <= at < 50_000)
     assert total / 30 == pytest.approx(RATE, rel=0.05)
+
+
+# Changes of partitions
+
+
+def create(client, *names, version=7, partitions=5, validate_only=False):
+    request = create_topics.CreateTopicsRequest(
+        topics=tuple(new_topic(name, partitions) for name in names), timeout_ms=30_000, validate_only=validate_only
+    )
+    response = client.ask(ApiKey.CREATE_TOPICS, version, request)
+    return [topic.error_code for topic in response.topics], response.throttle_time_ms
+
+
+def delete(client, *names, version=5):
+    request = delete_topics.DeleteTopicsRequest(topic_names=names, timeout_ms=30_000)
+    response = client.ask(ApiKey.DELETE_TOPICS, version, request)
+    return [topic.error_code for topic in response.responses], response.throttle_time_ms
+
+
+def grow(client, name, count, version=3):
+    topic = create_partitions.CreatePartitionsRequestTopic(name=name, count=count, assignments=None)
+    request = create_partitions.CreatePartitionsRequest(topics=(topic,), timeout_ms=30_000)
+    response = client.ask(ApiKey.CREATE_PARTITIONS, version, request)
+    return [result.error_code for result in response.results], response.throttle_time_ms
+
+
+BEYOND = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+
+def test_partitions_beyond_the_quota_are_refused(broker):
+    """11 seconds of one partition per second are saved up; the topic that makes a debt is still created."""
+    admin, client = broker.client(), broker.client()
+    set_quotas(admin, ANYONE, **{MUTATION_RATE: 1})
+    codes, throttle_time_ms = create(client, "a", "b", "c", "d")
+    assert codes == [0, 0, 0, BEYOND]
+    assert 3_000 < throttle_time_ms <= 4_000
+    assert admin.metadata("c", "d").topics[1].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    began = now(broker)
+    assert delete(client, "a")[0] == [0], "the connection was muted until the debt was paid"
+    assert now(broker) - began > 2_500
+    other = broker.client()
+    assert grow(other, "b", 20) == ([BEYOND], pytest.approx(4_500, abs=700))
+    assert grow(other, "b", 20)[0] == [0]
+    assert broker.metrics.throttled_requests[MUTATION_RATE] >= 3
+
+
+def test_older_versions_are_carried_out_and_wait(broker):
+    admin, client = broker.client(), broker.client()
+    set_quotas(admin, ANYONE, **{MUTATION_RATE: 1})
+    codes, throttle_time_ms = create(client, "a", "b", "c", "d", version=5)
+    assert codes == [0, 0, 0, 0]
+    assert 8_000 < throttle_time_ms <= 9_000
+    codes, throttle_time_ms = delete(client, "a", version=4)
+    assert codes == [0]
+    assert throttle_time_ms > 3_000
+
+
+def test_what_fails_or_is_only_validated_costs_nothing(broker):
+    admin, client = broker.client(), broker.client()
+    set_quotas(admin, ANYONE, **{MUTATION_RATE: 1})
+    for _ in range(3):
+        assert create(client, "t", partitions=10) == ([ErrorCode.TOPIC_ALREADY_EXISTS], 0)
+        assert create(client, "new", partitions=100, validate_only=True) == ([0], 0)
+        assert delete(client, "missing") == ([ErrorCode.UNKNOWN_TOPIC_OR_PARTITION], 0)
+    assert create(client, "new", partitions=10) == ([0], 0)
+
+
+def test_topics_that_a_client_refers_to_count_too():
+    broker = VirtualBroker(settings={"auto.create.topics.enable": "true", "num.partitions": "10"})
+    admin, client = broker.client(), broker.client()
+    set_quotas(admin, ANYONE, **{MUTATION_RATE: 1})
+    assert client.metadata("a", "b", allow_creation=True).topics[1].error_code == 0
+    assert client.metadata("c", allow_creation=True).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    broker.pass_time(10_000)
+    assert client.metadata("c", allow_creation=True).topics[0].error_code == 0
+
+
+# Request time
+
+
+def test_time_of_the_loop_is_charged_to_its_client(broker, monkeypatch):
+    """Each look at the clock advances it by 20 ms, which all requests of a client take then."""
+    admin, client = broker.client(), broker.client()
+    client.metadata("t")
+    set_quotas(admin, {"client-id": "test"}, **{REQUEST_PERCENTAGE: 10})
+    clock, quotas = broker.machine.clock, broker.node.broker.client_quotas
+
+    class SlowClock:
+        def monotonic_ms(self):
+            broker.world.time.advance(20)
+            return clock.monotonic_ms()
+
+    first = client.metadata("t")
+    assert first.throttle_time_ms == 0
+    assert broker.metrics.throttled_requests[REQUEST_PERCENTAGE] == 0
+    monkeypatch.setattr(quotas, "_clock", SlowClock())
+    throttle_times = [client.metadata("t").throttle_time_ms for _ in range(6)]
+    assert max(throttle_times) > 0
+    assert max(throttle_times) <= 1_000, "a wait is at most one window"
+    assert broker.metrics.throttled_requests[REQUEST_PERCENTAGE] > 0
+    other = set_quotas(admin, {"client-id": "test"}, **{REQUEST_PERCENTAGE: None})
+    assert not other.error_code
+    assert client.metadata("t").throttle_time_ms == 0

@@ -6,7 +6,9 @@ import pytest
 
 from headrace.broker.api import create_topics
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.core.controller.client_quotas import QuotaAlteration, QuotaChange
 from headrace.core.controller.commands import CreatableTopic
+from headrace.core.quotas.entities import MUTATION_RATE
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 from headrace.wire import frames
@@ -273,3 +275,19 @@ def test_an_inactive_controller_says_so(world, two):
 def test_other_requests_stay_at_the_broker(world, two):
     client = client_of(world, two)
     assert client.ask(ApiKey.METADATA, 12, MetadataRequest(topics=())).cluster_id == "water"
+
+
+def test_the_quota_of_the_controller_mutes_the_client_at_its_broker(world, one, two):
+    changes = (QuotaChange(MUTATION_RATE, 1.0),)
+    one.node.broker.controller.alter_quotas([QuotaAlteration((("user", "ANONYMOUS"),), changes)])
+    world.run_until(lambda: one.node.broker.image.client_quotas)
+    client = client_of(world, two)
+    response = client.ask(ApiKey.CREATE_TOPICS, 7, creation(*(f"t{number}" for number in range(15))))
+    codes = [topic.error_code for topic in response.topics]
+    assert codes == [0] * 12 + [ErrorCode.THROTTLING_QUOTA_EXCEEDED] * 3, "11 are saved up, and one is a debt"
+    assert 0 < response.throttle_time_ms <= 1_000
+    assert two.node.metrics.throttled_requests[MUTATION_RATE] == 1
+    assert one.node.metrics.throttled_requests[MUTATION_RATE] == 0
+    began = two.machine.clock.monotonic_ms()
+    assert client.ask(ApiKey.CREATE_TOPICS, 7, creation("late")).topics[0].error_code == 0
+    assert two.machine.clock.monotonic_ms() - began >= response.throttle_time_ms / 2

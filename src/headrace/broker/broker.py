@@ -108,7 +108,7 @@ class RunningBroker:
         self.access = Access(config.access, lambda: self.image.access_rules)
         self.client_quotas = ClientQuotas(
             image=lambda: self.image,
-            window_s=lambda: self.config.quota_window_s,
+            config=lambda: self.config,
             clock=ports.clock,
             metrics=metrics,
         )

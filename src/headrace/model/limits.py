@@ -78,6 +78,9 @@ QUOTA_CLIENTS_MAX = 10_000
 QUOTA_BUCKETS_MAX = 100_000
 """Buckets of quotas; beyond it those go first that are full, then the oldest."""
 
+THROTTLE_MS_MIN = 1.0
+"""The shortest time for which a client waits because of a quota; smaller debts add up."""
+
 SASL_MS_MAX = 10_000
 """Time from the beginning of a connection until its client has authenticated; then it is closed."""
 

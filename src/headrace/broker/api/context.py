@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from headrace.broker.api.response_writer import ResponseWriter
 from headrace.broker.authentication import Authentication
 from headrace.broker.client_connections import ClientConnections
+from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.linearizable_reads import LinearizableReads
 from headrace.broker.cluster.membership import Membership
@@ -185,6 +186,10 @@ class RequestContext:
     def throttle_time_ms(self) -> int:
         """The time for which no further request of the client is handled, because a quota is exceeded."""
         return self._services.client_quotas.throttle_time_ms(self.connection)
+
+    @property
+    def client_quotas(self) -> ClientQuotas:
+        return self._services.client_quotas
 
     def authorized(self, operation: Operation, resource_type: AclResourceType, name: str) -> bool:
         """Check access; every handler calls this before it touches a resource."""

@@ -2,6 +2,7 @@
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.authorization import split_by_access
+from headrace.broker.api.support.mutation_quota import MutationQuota
 from headrace.broker.api.support.proposals import park_until_committed, with_failed_storage
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.controller.commands import PartitionGrowth, TopicResult
@@ -15,12 +16,17 @@ from headrace.wire.messages.create_partitions import (
     CreatePartitionsResponseResult,
 )
 
+_STRICT_QUOTA_FROM = 3
+
 
 def handle(request: CreatePartitionsRequest, ctx: RequestContext) -> Parked:
     allowed, others = split_by_access(
         request.topics, lambda topic: ctx.authorized(Operation.ALTER, AclResourceType.TOPIC, topic.name)
     )
     refused = [TopicResult(topic.name, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in others]
+    quota = MutationQuota(ctx, strict_from=_STRICT_QUOTA_FROM, charges=not request.validate_only)
+    allowed, beyond = split_by_access(allowed, lambda topic: quota.admits(topic.name, _new_partitions(ctx, topic)))
+    refused += [quota.refusal(topic.name) for topic in beyond]
     proposal = ctx.controller.create_partitions(
         [_growth(topic) for topic in allowed], validate_only=request.validate_only
     )
@@ -28,6 +34,8 @@ def handle(request: CreatePartitionsRequest, ctx: RequestContext) -> Parked:
     def respond(outcome: tuple[TopicResult, ...] | ProposalFailed) -> CreatePartitionsResponse:
         if isinstance(outcome, ProposalFailed):
             outcome = tuple(TopicResult(topic.name, error=outcome.code, message=outcome.message) for topic in allowed)
+        else:
+            quota.settle(outcome)
         return CreatePartitionsResponse(
             throttle_time_ms=ctx.throttle_time_ms,
             results=tuple(
@@ -39,6 +47,11 @@ def handle(request: CreatePartitionsRequest, ctx: RequestContext) -> Parked:
         )
 
     return park_until_committed(ctx, proposal, respond, timeout_ms=request.timeout_ms)
+
+
+def _new_partitions(ctx: RequestContext, topic: CreatePartitionsRequestTopic) -> int:
+    known = ctx.image.topics.get(topic.name)
+    return 0 if known is None else max(0, topic.count - len(known.partitions))
 
 
 def _growth(topic: CreatePartitionsRequestTopic) -> PartitionGrowth:

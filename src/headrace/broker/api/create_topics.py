@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from headrace.broker.api.context import Parked, RequestContext
 from headrace.broker.api.support.authorization import may_create_topic, split_by_access
+from headrace.broker.api.support.mutation_quota import MutationQuota
 from headrace.broker.api.support.proposals import park_until_committed, with_failed_storage
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.broker.partitions.soundness import with_level_in_force
@@ -19,10 +20,15 @@ from headrace.wire.messages.create_topics import (
     CreateTopicsResponseTopic,
 )
 
+_STRICT_QUOTA_FROM = 6
+
 
 def handle(request: CreateTopicsRequest, ctx: RequestContext) -> Parked:
     allowed, others = split_by_access(request.topics, lambda topic: may_create_topic(ctx, topic.name))
     refused = [TopicResult(topic.name, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in others]
+    quota = MutationQuota(ctx, strict_from=_STRICT_QUOTA_FROM, charges=not request.validate_only)
+    allowed, beyond = split_by_access(allowed, lambda topic: quota.admits(topic.name, _partition_count(ctx, topic)))
+    refused += [quota.refusal(topic.name) for topic in beyond]
     proposal = ctx.controller.create_topics(
         [_new_topic(topic) for topic in allowed], validate_only=request.validate_only
     )
@@ -30,6 +36,8 @@ def handle(request: CreateTopicsRequest, ctx: RequestContext) -> Parked:
     def respond(outcome: tuple[TopicResult, ...] | ProposalFailed) -> CreateTopicsResponse:
         if isinstance(outcome, ProposalFailed):
             outcome = tuple(TopicResult(topic.name, error=outcome.code, message=outcome.message) for topic in allowed)
+        else:
+            quota.settle(outcome)
         describe = _ConfigDescriber(ctx, request.topics)
         return CreateTopicsResponse(
             throttle_time_ms=ctx.throttle_time_ms,
@@ -37,6 +45,10 @@ def handle(request: CreateTopicsRequest, ctx: RequestContext) -> Parked:
         )
 
     return park_until_committed(ctx, proposal, respond, timeout_ms=request.timeout_ms)
+
+
+def _partition_count(ctx: RequestContext, topic: CreateTopicsRequestTopic) -> int:
+    return max(topic.num_partitions, 0) or len(topic.assignments) or ctx.config.num_partitions
 
 
 def _new_topic(topic: CreateTopicsRequestTopic) -> CreatableTopic:

@@ -7,15 +7,24 @@ in the format of its API.
 """
 
 from collections.abc import Callable, Iterator
+from struct import Struct
 
 from headrace.broker.api.context import HandlerServices, close_for_bad_input
 from headrace.broker.net.connection import NO_TOKEN, Connection, ResponseSlot
 from headrace.broker.peers.controller_requests import Forward
+from headrace.core.quotas.entities import MUTATION_RATE
 from headrace.model.access import Principal
 from headrace.model.errors import ErrorCode
 from headrace.ports.disk import Buffer, FileHandle, FileRange
+from headrace.wire.apis import ApiKey
 from headrace.wire.errors import ProtocolError
+from headrace.wire.frames import SIZE_BYTES, read_response_header
 from headrace.wire.messages.forward_request import ForwardRequestRequest, ForwardRequestResponse
+
+_KEY_AND_VERSION = Struct(">hh")
+_INT32 = Struct(">i")
+_THROTTLE_TIME_FROM = {ApiKey.CREATE_TOPICS: 2, ApiKey.DELETE_TOPICS: 1, ApiKey.CREATE_PARTITIONS: 0}
+"""The versions from which responses begin with a throttle time, of the APIs that a quota of the controller limits."""
 
 HandleFrame = Callable[[Connection, memoryview, int, int], None]
 Collected = Callable[[bytes | None], None]
@@ -149,10 +158,22 @@ class ForwardedRequest:
         self._end()
         connection = self._slot.connection
         if frame is not None:
+            self._wait_as_told(frame)
             self._slot.complete(frame)
         else:
             connection.closing = True
             connection.mark_dirty()
+
+    def _wait_as_told(self, response: bytes) -> None:
+        """Mute the connection if the controller has charged a quota for the request."""
+        key, version = _KEY_AND_VERSION.unpack_from(self._frame)
+        if version < _THROTTLE_TIME_FROM.get(key, version + 1):
+            return
+        content = memoryview(response)[SIZE_BYTES:]
+        _number, position = read_response_header(content, 0, len(content), api_key=key, api_version=version)
+        (throttle_time_ms,) = _INT32.unpack_from(content, position)
+        if throttle_time_ms > 0:
+            self._services.client_quotas.throttle(self._slot.connection, throttle_time_ms, MUTATION_RATE)
 
     def _end(self) -> None:
         self._slot.connection.parked.pop(self, None)

@@ -12,6 +12,7 @@ from headrace.broker.api.support.authorization import (
     may_create_topic,
     split_by_access,
 )
+from headrace.broker.api.support.mutation_quota import MutationQuota
 from headrace.core.controller.commands import CreatableTopic, Refused
 from headrace.core.controller.names import INTERNAL_TOPICS, check_topic_name
 from headrace.model.access import AclResourceType, Operation
@@ -185,7 +186,13 @@ def _topics_to_create(
         and ctx.authorized(Operation.DESCRIBE, AclResourceType.TOPIC, name)
     )
     allowed, forbidden = split_by_access(missing, lambda name: may_create_topic(ctx, name))
-    return [CreatableTopic(name=name) for name in allowed], frozenset(forbidden)
+    return _within_quota(ctx, allowed), frozenset(forbidden)
+
+
+def _within_quota(ctx: RequestContext, names: list[str]) -> list[CreatableTopic]:
+    """Return the topics that the client may create now; it asks again for the others."""
+    quota = MutationQuota(ctx, strict_from=0)
+    return [CreatableTopic(name=name) for name in names if quota.admits(name, ctx.config.num_partitions)]
 
 
 def _fragment(

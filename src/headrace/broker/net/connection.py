@@ -253,7 +253,7 @@ class Connection:
     def unmute(self) -> None:
         self.muted_until_ms = 0.0
         self.held_bytes_min = 0
-        self.release()
+        self.held_bytes = max(0, self.held_bytes - _HELD_BACK_BYTES)
 
     def unsent_ranges(self, files: Container[FileHandle] | None = None) -> Iterator[FileRange]:
         """Yield the ranges of files, or of these files only, that are not completely sent yet."""

@@ -39,7 +39,7 @@ from headrace.ports.spawner import Spawner
 from headrace.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from headrace.broker.client_quotas import MeteredClient
+    from headrace.broker.client_quotas import ClientQuotas, MeteredClient
 
 CONNECTION_CHECK_INTERVAL_MS = 1000
 CONNECTIONS_CHECKED_PER_TURN = 2_000
@@ -89,6 +89,7 @@ class Loop:
             monotonic_ms=clock.monotonic_ms,
         )
         self._sender = Sender(disk, more_flag=network.more)
+        self.time_clients(None)
         self._listeners: dict[int, ListeningSocket] = {}
         self._peer_listeners: dict[int, ListeningSocket] = {}
         self._admission: PeerAdmission | None = None
@@ -218,7 +219,7 @@ class Loop:
 
     def _handle(self, events: Sequence[Event]) -> None:
         """HOT."""
-        connections, receive = self._connections, self.receiver.receive
+        connections, receive = self._connections, self._receive
         bytes_in = 0
         for token, event in events:
             connection = connections.get(token)
@@ -320,7 +321,7 @@ class Loop:
             if connection.closed or connection.interest != READABLE:
                 continue  # `_choose_interest` adds it again
             try:
-                if not self.receiver.resume(connection):
+                if not self._resume(connection):
                     self._unread.append(connection)
                     continue
             except ProtocolError as error:
@@ -341,7 +342,7 @@ class Loop:
             if connection.closed or connection.unsent:
                 continue
             try:
-                sent = self._sender.send_ready(connection)
+                sent = self._send_ready(connection)
             except OSError:
                 self.close(connection)
                 continue
@@ -371,7 +372,7 @@ class Loop:
                 continue
             try:
                 in_pieces = connection.peer is None and not connection.closing  # acknowledgements wait for peers
-                sent = self._sender.send_more(connection, bytes_max if in_pieces else SENT_ALONE_BYTES_MAX)
+                sent = self._send_more(connection, bytes_max if in_pieces else SENT_ALONE_BYTES_MAX)
             except OSError:
                 self.close(connection)
                 continue
@@ -502,6 +503,15 @@ class Loop:
             self._timers.cancel(connection.mute_timer)
             connection.mute_timer = None
             connection.unmute()
+            self._choose_interest(connection)
+
+    def time_clients(self, quotas: "ClientQuotas | None") -> None:
+        """Have the time charged that receiving, handling and sending take, or with None no more."""
+        receiver, sender = self.receiver, self._sender
+        self._receive = receiver.receive if quotas is None else quotas.timed(receiver.receive)
+        self._resume = receiver.resume if quotas is None else quotas.timed(receiver.resume)
+        self._send_ready = sender.send_ready if quotas is None else quotas.timed(sender.send_ready)
+        self._send_more = sender.send_more if quotas is None else quotas.timed(sender.send_more)
 
     def meter_clients(self, client: "MeteredClient | None") -> None:
         """Give every connection of a client, and every new one, this client; handle the muted ones again."""

@@ -65,6 +65,8 @@ _POLICY = (
     row("metrics.sample.window.ms", LONG, 30_000, "A config of the Java broker; Headrace serves metrics at headrace.metrics.listen.", low=1, honoured=False),
     row("quota.window.num", INT, 11, "The number of sample windows of a quota; Headrace lets clients use the units of one window at once.", low=1, honoured=False),
     row("quota.window.size.seconds", INT, 1, "The time in which a client that was quiet saves up a quota of bytes or of request time, to use it at once.", low=1),
+    row("controller.quota.window.num", INT, 11, "The number of windows for which a client saves up its quota of created and deleted partitions, to use it at once.", low=1),
+    row("controller.quota.window.size.seconds", INT, 1, "The duration of a window of controller.quota.window.num.", low=1),
     row("remote.log.storage.system.enable", BOOLEAN, False, "Whether closed segments may be kept in remote storage.", refusal="tiered storage is not supported, segments stay on the disks of the broker"),
 )  # fmt: skip
 

@@ -153,6 +153,8 @@ class BrokerConfig:
     connections_per_address_max: int
     fetch_bytes_max: int
     quota_window_s: int
+    mutation_window_s: int
+    """The seconds for which a client may use its quota of changes of partitions at once."""
     fetch_sessions_max: int
     described_partitions_max: int
     retention_check_interval_ms: int
@@ -312,6 +314,8 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         connections_per_address_max=values.whole("max.connections.per.ip"),
         fetch_bytes_max=values.whole("fetch.max.bytes"),
         quota_window_s=values.whole("quota.window.size.seconds"),
+        mutation_window_s=values.whole("controller.quota.window.num")
+        * values.whole("controller.quota.window.size.seconds"),
         fetch_sessions_max=values.whole("max.incremental.fetch.session.cache.slots"),
         described_partitions_max=values.whole("max.request.partition.size.limit"),
         retention_check_interval_ms=values.whole("log.retention.check.interval.ms"),
