@@ -134,6 +134,34 @@ def test_sequences_count_records_and_never_come_without_an_id() -> None:
     assert {head[PRODUCER_ID] for head in heads} == {101}
 
 
+def test_a_new_leader_gets_nothing_before_the_former_one_has_answered() -> None:
+    """A leader that does not know the producer takes the younger batch first, and refuses the older one for ever."""
+    world = World(batch_bytes_max=1)
+    world.append(b"first")
+    world.settle_network()
+    before = len(world.produced())
+    world.append(b"old")
+    world.poll()
+    world.cluster.refreshed(moved_to(2), world.now_ms)
+    world.append(b"new")
+    world.poll()
+    assert [call.target for call in world.produced()[before:]] == [1]
+    world.sent.popleft().completed(BROKEN, world.now_ms)
+    for _ in range(3):
+        world.now_ms += 1_000
+        world.poll()
+    sent = world.produced()[before:]
+    assert [call.target for call in sent] == [1, 2, 2]
+    assert [headers_of(call)[0][BASE_SEQUENCE] for call in sent] == [1, 1, 2]
+
+
+def moved_to(node: int) -> metadata.MetadataResponse:
+    partition = metadata.MetadataResponsePartition(partition_index=0, leader_id=node, leader_epoch=1)
+    topic = metadata.MetadataResponseTopic(name="t", topic_id=TOPIC_ID, partitions=(partition,))
+    brokers = tuple(metadata.MetadataResponseBroker(node_id=each, host="h", port=each) for each in (1, 2))
+    return metadata.MetadataResponse(brokers=brokers, topics=(topic,))
+
+
 def test_sequences_begin_again_behind_the_largest_number() -> None:
     world = World(batch_bytes_max=1)
     world.append(b"first")

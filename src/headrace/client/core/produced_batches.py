@@ -47,6 +47,7 @@ class ProducedBatch:
         "is_uncertain",
         "last_error",
         "log_append_time_ms",
+        "node",
         "number",
         "partition",
         "producer_id",
@@ -68,6 +69,8 @@ class ProducedBatch:
         self.encoded: bytearray | None = None
         self.producer_id = -1
         self.sequence = -1
+        self.node = -1
+        """The broker that it was last sent to."""
         self.is_uncertain = False
         """It was sent, and it is unknown whether it was written."""
         self.last_error: ClientError | None = None
@@ -155,6 +158,14 @@ class PartitionQueue:
         """Insert the batch at its old position, before every younger batch."""
         place = sum(1 for other in self.waiting if other.number < batch.number)
         self.waiting.insert(place, batch)
+
+    def is_sent_elsewhere(self, node: int) -> bool:
+        """Return whether a batch is in flight to another broker.
+
+        A new leader that does not know the producer accepts any sequence as its first one. If it got a younger batch
+        before the former leader has refused an older one, the older one could never be written.
+        """
+        return any(batch.node != node for batch in self.in_flight)
 
     def has_older(self, batch: ProducedBatch) -> bool:
         """Return whether an older batch is not complete yet."""

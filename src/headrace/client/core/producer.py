@@ -158,7 +158,7 @@ class ProducerCore:
                 self._cluster.mark_wrong()
                 wakeup_ms = min(wakeup_ms, self._cluster.next_refresh_ms())
                 continue
-            if self._requests.get(node, 0) >= limit:
+            if self._requests.get(node, 0) >= limit or line.is_sent_elsewhere(node):
                 continue
             size = sizes.get(node, 0) + batch.builder.plain_bytes
             if node in by_node and size > self._settings.request_bytes_max:
@@ -183,6 +183,7 @@ class ProducerCore:
     def _produce(self, node: int, batches: list[ProducedBatch]) -> PendingCall:
         settings = self._settings
         for batch in batches:
+            batch.node = node
             if batch.encoded is None:
                 line = self._lines[batch.partition]
                 batch.encode(
