@@ -23,6 +23,7 @@ from tests.disks import chaos as processes
 from tests.raft.known_bad import KNOWN_BAD as KNOWN_BAD_MACHINES
 from tests.sim.known_bad import KNOWN_BAD, is_noticed
 from tests.sim.known_bad_clusters import KNOWN_BAD_CLUSTERS
+from tests.sim.known_bad_replicas import KNOWN_BAD_REPLICAS
 from tools.chaos.record import ROOT, Failure, FileRange, Outcome
 from tools.fuzz.campaign import attack, bounded_address_space
 from tools.fuzz.catalog import DECODES_OF_FIRST, DECODES_OF_OTHERS, FIRST, targets
@@ -51,14 +52,14 @@ SEEDS = {
     "transactions": 2_000,
     "batch-commits": 2_000,
     "compaction": 2_000,
-    "cluster": 500,
-    "machines": 10_000,
+    "cluster": 1_000,
+    "machines": 20_000,
 }
 SEEDS_OF_A_SLICE = {"cluster": 5, "machines": 200}
 SEEDS_OF_OTHER_SLICES = 20
 KNOWN_FAULTS = [
     *KNOWN_BAD,
-    *(("cluster", put_in) for put_in in KNOWN_BAD_CLUSTERS),
+    *(("cluster", put_in) for put_in in (*KNOWN_BAD_CLUSTERS, *KNOWN_BAD_REPLICAS)),
     *(("machines", put_in) for put_in in KNOWN_BAD_MACHINES),
 ]
 """Scenarios and the known faults that they notice."""

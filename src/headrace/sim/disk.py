@@ -209,6 +209,12 @@ class VirtualDisk:
             raise _error(errno.EISDIR, path)
         return len(inode.content)
 
+    def content(self, path: str) -> memoryview:
+        """Return what readers of a file see; a checker looks without an event or a fault."""
+        inode = self._existing(path)
+        assert isinstance(inode, FileInode)
+        return memoryview(bytes(inode.content))
+
     def absolute(self, path: str) -> str:
         return f"/{path.lstrip('/')}"
 

@@ -16,6 +16,7 @@ from headrace.sim.cluster.nemesis import MET, ClusterNemesis
 from headrace.sim.cluster.producers import ProducerApplication
 from headrace.sim.cluster.quorum_invariants import QuorumInvariants
 from headrace.sim.cluster.readers import HEARTBEAT_MS, SESSION_MS, MemberApplication, ReaderApplication
+from headrace.sim.cluster.replica_invariants import ReplicaInvariants
 from headrace.sim.cluster.transactions import TransactionalApplication
 from headrace.sim.context import RunContext
 from headrace.sim.entropy import SeededEntropy
@@ -31,6 +32,9 @@ STEP_MS_MAX = 60
 PROGRESS_MS_MAX = 30_000
 TOPICS = ("left", "right")
 PARTITIONS_MAX = 4
+REPLICAS = ((3, 2), (3, 2), (3, 1), (2, 1), (1, 1))
+"""Replication factors of topics, and the minimum of replicas in sync of each."""
+REPLICAS_MAX = 3
 
 PROGRESS = "once everything is healed, every partition has a leader and every client makes progress within 30 s"
 
@@ -54,7 +58,8 @@ class ClusterRun:
         """True if a power cut loses nothing that was acknowledged; if not, there is none."""
         counts = {topic: brokers + draws.below(PARTITIONS_MAX) for topic in TOPICS}
         places = [TopicPartition(topic, index) for topic, count in counts.items() for index in range(count)]
-        self._new_topics = [NewTopic(topic, partitions=count) for topic, count in counts.items()] + new_registers()
+        self._new_topics = [_new_topic(draws, topic, count, brokers) for topic, count in counts.items()]
+        self._new_topics += new_registers()
         cluster = VirtualCluster(self.world, brokers, _drawn_settings(draws, is_synced=self.is_synced))
         self.context = ClusterContext(self.world, cluster, places)
         self._operators = {virtual.machine: self._operator(virtual) for virtual in cluster.nodes}
@@ -66,6 +71,7 @@ class ClusterRun:
         self._healing = False
         self._quorum = QuorumInvariants()
         MembershipInvariants(cluster.nodes)
+        self._replicas = ReplicaInvariants(cluster.nodes, places)
         self._started: list[VirtualMachine] = []
 
     def _operator(self, virtual: VirtualNode) -> tuple[RunContext, Operator]:
@@ -193,6 +199,7 @@ class ClusterRun:
         for machine in self._started:
             self._operators[machine][1].check()
         self._quorum.check(self.context.cluster.nodes)
+        self._replicas.check()
 
     def _take_turn(self, machine: VirtualMachine) -> None:
         try:
@@ -211,6 +218,13 @@ class ClusterRun:
             if self.world.time.now_ms >= deadline_ms:
                 raise Violation(PROGRESS, otherwise if isinstance(otherwise, str) else otherwise())
             self._step()
+
+
+def _new_topic(entropy: SeededEntropy, name: str, partitions: int, brokers: int) -> NewTopic:
+    """Draw the number of replicas and how many of them a write waits for."""
+    replicas, minimum = REPLICAS[entropy.below(len(REPLICAS))] if brokers >= REPLICAS_MAX else (1, 1)
+    configs = {"min.insync.replicas": str(minimum)}
+    return NewTopic(name, partitions=partitions, replication_factor=replicas, configs=configs)
 
 
 def _drawn_settings(entropy: SeededEntropy, *, is_synced: bool) -> dict[str, str]:
