@@ -83,9 +83,9 @@ class PeerWorld:
     def node(self, node_id, **options):
         return PeerNode(self.world, node_id, **options)
 
-    def pair(self):
+    def pair(self, **options):
         """Two nodes with one key, each a quorum of its own; the second has a link to the first."""
-        one, two = self.node(1), self.node(2)
+        one, two = self.node(1, **options), self.node(2, **options)
         two.links.introduced(identity_of(one))
         two.links.post(one.node_id, b"hello")
         self.run_until(lambda: one.raft and one.node.ready and two.node.ready)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from headrace.core.access.acls import AccessRule, RuleIndex
+from headrace.core.access.rule_text import label
 from headrace.model.access import CLUSTER_NAME, NODE, AclResourceType, Operation, Principal, Requester
 from headrace.model.addresses import is_loopback
 from headrace.model.configs.access import AccessConfig
@@ -35,6 +36,8 @@ class Access:
         self._decisions: dict[tuple[Principal, str, int, int, str | None], bool] = {}
         """By principal, host, operation, resource type and name; None for some resource of the type."""
         self._is_stale = True
+        self.on_refused: Callable[[Principal, str, str, str], None] = lambda principal, host, action, resource: None
+        """Called for `note_refusal`, with an API and a resource such as: topic orders."""
 
     def rules_changed(self) -> None:
         self._is_stale = True
@@ -75,6 +78,12 @@ class Access:
                 else index.decide(text, host, operation, resource_type, name).allowed
             )
         return allowed
+
+    def note_refusal(
+        self, principal: Principal, host: str, operation: Operation, resource_type: AclResourceType, name: str
+    ) -> None:
+        action = "produce" if operation is Operation.WRITE else "fetch"
+        self.on_refused(principal, host, action, f"{label(AclResourceType, resource_type)} {name}")
 
     def _follow_rules(self) -> None:
         rules, indexed = self._rules(), self._indexed

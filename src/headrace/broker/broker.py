@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from headrace.broker.access import Access
 from headrace.broker.access_changes import AccessChanges
+from headrace.broker.audit_log import AuditLog
 from headrace.broker.authentication import Authentication
 from headrace.broker.client_connections import ClientConnections
 from headrace.broker.client_quotas import ClientQuotas
@@ -105,6 +106,8 @@ class RunningBroker:
         """Called with the Raft messages of other nodes."""
         self.on_many_files: Callable[[], None] = lambda: None
         """Called between turns while far more log files are open than the limit allows."""
+        self.audit_log: AuditLog | None = None
+        """None without headrace.audit.dir; set before clients are admitted."""
         self.access = Access(config.access, lambda: self.image.access_rules)
         self.client_quotas = ClientQuotas(
             image=lambda: self.image,

@@ -77,7 +77,7 @@ class NodeLogger:
         if unsaid:
             shown["lines_left_out"] = unsaid
         steps = _traceback_lines(cause) if cause is not None else []
-        timestamp, event = _timestamp(self._clock.wall_ms()), _clean(event, FIELD_LENGTH_MAX)
+        timestamp, event = timestamp_text(self._clock.wall_ms()), _clean(event, FIELD_LENGTH_MAX)
         if self._format == "json":
             line = {"timestamp": timestamp, "level": level, "event": event, **shown}
             if steps:
@@ -126,7 +126,8 @@ def _traceback_lines(cause: BaseException) -> list[str]:
     return [_clean(line, FIELD_LENGTH_MAX) for line in text.split("\n") if line]
 
 
-def _timestamp(wall_ms: int) -> str:
+def timestamp_text(wall_ms: int) -> str:
+    """Return a time in UTC, as in all lines that the broker writes."""
     return datetime.fromtimestamp(wall_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from headrace.broker.api.dispatch import Dispatcher
+from headrace.broker.audit_log import AuditLog
 from headrace.broker.broker import RunningBroker
 from headrace.broker.cluster.controller_host import ControllerHost
 from headrace.broker.cluster.lost_peers import LostPeers
@@ -44,6 +45,7 @@ from headrace.model.ids import NodeId
 from headrace.ports.bundle import Ports
 
 if TYPE_CHECKING:
+    from headrace.broker.audit_notes import AuditNotes
     from headrace.broker.peers.events import PeerEvent
     from headrace.broker.peers.peer_network import PeerNetwork
 
@@ -89,6 +91,7 @@ class Node:
         self.scrape_port: int | None = None
         self._scrapes: ScrapeServer | None = None
         self._directories: LogDirectories | None = None
+        self._audit_notes: AuditNotes | None = None
         try:
             self._directories = open_directories(config, ports.disk, ports.entropy, self._files, self.logger)
             self._compose(self._directories)
@@ -119,6 +122,7 @@ class Node:
             peers=None if self._peers is None else self._peers.links,
             fetch_links=None if self._peers is None else self._peers.fetch_links,
         )
+        self._compose_audit()
         self.loop = self._loop()
         self._compose_tls()
         self.broker.client_connections.after = self.loop.clients_after
@@ -246,6 +250,24 @@ class Node:
         self.broker.client_quotas.connections = loop
         return loop
 
+    def _compose_audit(self) -> None:
+        config, ports, broker = self.config.audit, self._ports, self.broker
+        if not config.folder:
+            return
+        from headrace.broker.audit_notes import AuditNotes  # most nodes have no audit log
+
+        log = broker.audit_log = AuditLog(
+            config,
+            node_id=self.config.node_id,
+            disk=ports.disk,
+            spawner=ports.spawner,
+            timers=self._timers,
+            clock=ports.clock,
+            logger=self.logger,
+        )
+        self._audit_notes = AuditNotes(log, ports.clock)
+        broker.access.on_refused = self._audit_notes.refused
+
     def _compose_tls(self) -> None:
         """Read keys and certificates, if a listener for clients has TLS."""
         config, ports = self.config, self._ports
@@ -260,6 +282,8 @@ class Node:
             metrics=self.metrics,
             logger=self.logger,
         )
+        if self._audit_notes is not None:
+            handshakes.on_login = self._audit_notes.tls_login
         TlsReload(
             handshakes,
             config=lambda: self.broker.config.tls,
@@ -425,6 +449,8 @@ class Node:
         self.loop.close_connections()
         self._ports.spawner.close()
         self._scrubber.close()
+        if self.broker.audit_log is not None:
+            self.broker.audit_log.close()
         if self.ready and not self.failed:
             assert self._directories is not None
             unclean = None if self._close_metadata() else self._directories.home
@@ -471,6 +497,8 @@ class Node:
         yield from self._lanes.families()
         yield from broker.lookups.families()
         yield from self._scrubber.families()
+        if broker.audit_log is not None:
+            yield from broker.audit_log.families()
         if self._peers is not None:
             yield from self._peers.links.families()
         yield Family("headrace_fetch_sessions", "gauge", "Open fetch sessions.", (((), len(broker.fetch_sessions)),))

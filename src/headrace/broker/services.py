@@ -8,6 +8,7 @@ together above all of them.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from headrace.broker.audit_log import AuditLog
 from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
@@ -85,6 +86,11 @@ class AccessControl(Protocol):
     ) -> bool:
         """`host` is the address of the client."""
 
+    def note_refusal(
+        self, principal: Principal, host: str, operation: Operation, resource_type: AclResourceType, name: str
+    ) -> None:
+        """Tell the audit log of a refusal that is in no response message: one of Produce or Fetch."""
+
     def permits_some(
         self, principal: Principal, host: str, operation: Operation, resource_type: AclResourceType
     ) -> bool:
@@ -119,7 +125,11 @@ class TurnClock(Protocol):
 
 
 class RequestServices(Protocol):
-    """Serves every request: time, timers, access control, quotas, counters and the log."""
+    """Serves every request: time, timers, access control, quotas, counters and the logs."""
+
+    @property
+    def audit_log(self) -> AuditLog | None:
+        """None if the broker has none (headrace.audit.dir)."""
 
     @property
     def clock(self) -> Clock: ...

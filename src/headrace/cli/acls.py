@@ -13,8 +13,9 @@ from headrace.cli.options import json_option
 from headrace.cli.outcomes import fail_on_errors
 from headrace.client import Admin
 from headrace.core.access.acls import WILDCARD, AccessRule, PatternType, Permission
+from headrace.core.access.rule_text import RuleText, rule_sentence, rule_text
 from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
-from headrace.operations.access_rules import ANYTHING, OPERATIONS, RuleText, decide, rule_text
+from headrace.operations.access_rules import ANYTHING, OPERATIONS, decide
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -87,9 +88,9 @@ def add(
     ]
     with Admin(bootstrap, **properties) as admin:
         outcomes = admin.create_access_rules(rules)
-    fail_on_errors({f"the rule {_text(rule)}": outcome for rule, outcome in outcomes.items()}, "cannot add")
+    fail_on_errors({f"the rule {rule_sentence(rule)}": outcome for rule, outcome in outcomes.items()}, "cannot add")
     for rule in rules:
-        click.echo(_text(rule))
+        click.echo(rule_sentence(rule))
 
 
 @command.command("list")
@@ -132,7 +133,7 @@ def remove(
         for number in numbers:
             removed += admin.delete_access_rules(wanted._replace(operation=number))
     for rule in removed:
-        click.echo(f"removed {_text(rule)}")
+        click.echo(f"removed {rule_sentence(rule)}")
     if not removed:
         click.echo("no rule matches: headrace acls list shows all")
 
@@ -163,14 +164,7 @@ def check(
     kind, name = _resource(topic, group, transactional_id, is_cluster)
     with Admin(bootstrap, **properties) as admin:
         decision = decide(admin, principal=principal, host=host, operation=OPERATIONS[operation], kind=kind, name=name)
-    reason = "no rule allows it" if decision.rule is None else f"by the rule {_text(decision.rule)}"
+    reason = "no rule allows it" if decision.rule is None else f"by the rule {rule_sentence(decision.rule)}"
     click.echo(f"{'allowed' if decision.allowed else 'denied'}: {reason}")
     if not decision.allowed:
         ctx.exit(EXIT_FAILED)
-
-
-def _text(rule: AccessRule) -> str:
-    principal, host, permission, operation, kind, name, pattern = rule_text(rule)
-    of_names = " and names that begin with it" if pattern == "prefixed" else ""
-    from_host = "" if host == WILDCARD else f" from {host}"
-    return f'{permission} {principal}{from_host} {operation} on {kind} "{name}"{of_names}'

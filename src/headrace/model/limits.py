@@ -338,3 +338,22 @@ INVITATIONS_MAX = 100
 
 INVITATION_MS_MAX = 7 * 24 * 3_600_000
 """The longest time for which an invitation may be valid."""
+
+AUDIT_COUNTED_MAX = 1_000
+"""Different logins and refusals that the audit log counts at the same time; further ones are counted together."""
+
+AUDIT_RESOURCES_MAX = 100
+"""Resources in one line of the audit log; a change of more has several lines."""
+
+AUDIT_TEXT_LENGTH_MAX = 1_000
+"""Characters of a name in the audit log."""
+
+AUDIT_LINES_MAX = 10_000
+"""Lines of the audit log that wait to be written. Beyond that, other lines than changes are counted as lost, and
+answers to changes wait."""
+
+AUDIT_WRITE_LINES_MAX = 1_000
+"""Lines of the audit log in one write."""
+
+AUDIT_RETRY_MS = 1_000
+"""Time from a failed write of the audit log to the next."""

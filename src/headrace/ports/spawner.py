@@ -44,6 +44,8 @@ class Lane(IntEnum):
     """Host names of other nodes: a resolver may take long, or never answer."""
     KEYS = 9
     """Keys of an identity provider, which may take as long."""
+    AUDIT = 10
+    """Writes of the audit log, for which answers to changes wait."""
 
     @property
     def label(self) -> str:
@@ -62,6 +64,7 @@ LANE_HELPERS = {
     Lane.REQUEST: 1,
     Lane.NAMES: 2,
     Lane.KEYS: 1,
+    Lane.AUDIT: 1,
 }
 """Operations of a lane that run at once. Lanes that compute (LOOKUP, RECORDS) have one, because that takes the
 interpreter from the loop.

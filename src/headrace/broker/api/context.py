@@ -197,6 +197,11 @@ class RequestContext:
             self.principal, self.connection.peer_host, operation, resource_type, name
         )
 
+    def audit(self, request: object) -> None:
+        """Have the audit log note what the response says about the request of a client."""
+        if self._services.audit_log is not None and self.connection.peer is None:
+            self._writer.audit(self._services.audit_log, request, self.client_id or "")
+
     def respond(self, response: object) -> None:
         """Send the response at once."""
         self._writer.respond(response)
@@ -326,4 +331,4 @@ class RequestContext:
 
     def create_topics(self, topics: Sequence[CreatableTopic], then: Callable[[], None]) -> None:
         """Create topics that a request names, and call back when they can be used or could not be created."""
-        self._services.create_topics(topics, then)
+        self._services.create_topics(topics, self._writer.noting_created([topic.name for topic in topics], then))

@@ -122,6 +122,7 @@ def _replica_fetch(
 
 
 def _respond(handler: Handler, request: Any, context: RequestContext) -> None:
+    context.audit(request)
     response = handler.handle(request, context)
     if not isinstance(response, Parked):
         context.respond(response)

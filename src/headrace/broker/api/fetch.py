@@ -269,9 +269,11 @@ def _access_check(services: FetchServices, connection: Connection) -> Callable[[
         if topic is None and by_id:
             return True
         name = key.decode(errors="replace") if topic is None else topic.name
-        return services.access.authorize(
-            connection.principal, connection.peer_host, Operation.READ, AclResourceType.TOPIC, name
-        )
+        asked = (connection.principal, connection.peer_host, Operation.READ, AclResourceType.TOPIC, name)
+        is_allowed = services.access.authorize(*asked)
+        if not is_allowed:
+            services.access.note_refusal(*asked)
+        return is_allowed
 
     return may_read
 

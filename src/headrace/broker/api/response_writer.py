@@ -1,9 +1,11 @@
 """Encodes a response message into the frame of a request; one with long arrays some items per turn."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from typing import Any, get_args, get_type_hints
 
+from headrace.broker.api.support.audit import AuditedRequest
+from headrace.broker.audit_log import AuditLog
 from headrace.broker.net.connection import ResponseSlot
 from headrace.broker.services import RequestServices
 from headrace.wire.apis import Codec
@@ -14,7 +16,17 @@ from headrace.wire.frames import response_frame
 class ResponseWriter:
     """A request whose response is given at once or in a later turn."""
 
-    __slots__ = ("_began_ms", "_codec", "_correlation_id", "_key", "_services", "_version", "slot")
+    __slots__ = (
+        "_audited",
+        "_began_ms",
+        "_codec",
+        "_correlation_id",
+        "_key",
+        "_services",
+        "_version",
+        "_waits_for_audit",
+        "slot",
+    )
 
     def __init__(
         self,
@@ -33,6 +45,27 @@ class ResponseWriter:
         self._version = version
         self._correlation_id = correlation_id
         self._began_ms = services.clock.monotonic_ms()
+        self._audited: AuditedRequest | None = None
+        self._waits_for_audit = False
+
+    def audit(self, log: AuditLog, request: object, client_id: str) -> None:
+        """Have the audit log note what the response says about the request."""
+        connection = self.slot.connection
+        self._audited = AuditedRequest(
+            log, connection, key=self._key, request_id=self._correlation_id, client_id=client_id, request=request
+        )
+
+    def noting_created(self, topics: Sequence[str], then: Callable[[], None]) -> Callable[[], None]:
+        """Return `then`, preceded by a note about topics that the request creates because it names them."""
+        audited, services = self._audited, self._services
+        if audited is None:
+            return then
+
+        def noted() -> None:
+            audited.created_topics(topics, services.clock.wall_ms())
+            then()
+
+        return noted
 
     def respond(self, response: object) -> None:
         """Give the response: a message of the API, or its encoded body."""
@@ -40,9 +73,13 @@ class ResponseWriter:
             self._complete(response)
             return
         try:
-            if has_error(response):
+            failed = has_error(response)
+            if failed:
                 self._services.metrics.request_errors[self._key] += 1
                 self.slot.connection.errors += 1
+            if self._audited is not None:
+                wall_ms = self._services.clock.wall_ms()
+                self._waits_for_audit = self._audited.answered(response, has_error=failed, wall_ms=wall_ms)
             body = self._codec.begin_response(response, self._version)
         except Exception:
             self._give_up()
@@ -72,7 +109,12 @@ class ResponseWriter:
 
     def _complete(self, body: bytes) -> None:
         self._services.metrics.request_answered(self._key, self._services.clock.monotonic_ms() - self._began_ms)
-        self.slot.complete(response_frame(self._key, self._version, self._correlation_id, body))
+        frame = response_frame(self._key, self._version, self._correlation_id, body)
+        log = self._services.audit_log
+        if log is None or not self._waits_for_audit:
+            self.slot.complete(frame)
+        else:
+            log.when_written(lambda: self.slot.complete(frame))
 
 
 def has_error(message: Any, code: int | None = None) -> bool:

@@ -59,6 +59,8 @@ class Handshakes:
         self._clock = clock
         self._metrics = metrics
         self._logger = logger
+        self.on_login: Callable[[Connection, str], None] = lambda connection, reason: None
+        """Called for a client with a certificate that was admitted, and, with the reason, for one that was refused."""
         self._running: dict[Connection, Timer] = {}
         """With the timer of each one's time limit."""
         self._turn_ms = 0.0
@@ -109,6 +111,7 @@ class Handshakes:
                 self._refuse(connection, loop, f"no rule of ssl.principal.mapping.rules matches {subject}")
                 return
             connection.principal = Principal(USER, name)
+            self.on_login(connection, "")
         self._timers.cancel(self._running.pop(connection))
         loop.detach(connection.token)
         self._metrics.tls_handshakes += 1
@@ -125,6 +128,7 @@ class Handshakes:
             listener=connection.listener_name,
             reason=reason,
         )
+        self.on_login(connection, reason)
         self._end(connection, loop)
 
     def _end(self, connection: Connection, loop: HandshakeLoop) -> None:

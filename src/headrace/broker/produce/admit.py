@@ -51,9 +51,9 @@ def topic_error(
         return ErrorCode.UNKNOWN_TOPIC_ID
     if not access.open_to_all:
         name = topic_key.decode(errors="replace") if topic is None else topic.name
-        if not access.authorize(
-            connection.principal, connection.peer_host, Operation.WRITE, AclResourceType.TOPIC, name
-        ):
+        asked = (connection.principal, connection.peer_host, Operation.WRITE, AclResourceType.TOPIC, name)
+        if not access.authorize(*asked):
+            access.note_refusal(*asked)
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -66,9 +66,11 @@ def may_use_transactional_id(access: AccessControl, connection: Connection, tran
     if access.open_to_all:
         return True
     name = transactional_id.decode(errors="replace")
-    return access.authorize(
-        connection.principal, connection.peer_host, Operation.WRITE, AclResourceType.TRANSACTIONAL_ID, name
-    )
+    asked = (connection.principal, connection.peer_host, Operation.WRITE, AclResourceType.TRANSACTIONAL_ID, name)
+    is_allowed = access.authorize(*asked)
+    if not is_allowed:
+        access.note_refusal(*asked)
+    return is_allowed
 
 
 def transaction_writer(request: ProduceRequest) -> Writer | ErrorCode | None:

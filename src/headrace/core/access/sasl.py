@@ -96,7 +96,7 @@ class Login(Protocol):
 class SaslSession:
     """The state of one connection."""
 
-    __slots__ = ("_exchange", "deadline_ms", "expires_ms", "mechanism", "rejection", "state", "user")
+    __slots__ = ("_exchange", "deadline_ms", "expires_ms", "mechanism", "refused_user", "rejection", "state", "user")
 
     def __init__(self, now_ms: float) -> None:
         self.state = SaslState.MECHANISM
@@ -109,6 +109,8 @@ class SaslSession:
         """When the client must authenticate again."""
         self.rejection: Rejection | None = None
         """The refusal of the client's token."""
+        self.refused_user = ""
+        """The name that the client claimed when it was refused."""
         self._exchange: Login | None = None
 
     def refusal_of(self, api_key: int, now_ms: float) -> str | None:
@@ -164,5 +166,6 @@ class SaslSession:
 
     def refuse(self) -> None:
         """Let the client send nothing more."""
+        self.refused_user = self.claimed_user
         self.state = TRANSITIONS.get((self.state, SaslEvent.REFUSAL), SaslState.REFUSED)
         self._exchange = None

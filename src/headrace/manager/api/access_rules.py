@@ -8,13 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from headrace.client import Admin
 from headrace.core.access.acls import WILDCARD, AccessRule, PatternType, Permission, RuleFilter
+from headrace.core.access.rule_text import rule_text
 from headrace.manager.limits import ACCESS_RULES_PER_REQUEST_MAX
 from headrace.manager.parts import Parts
 from headrace.manager.problems import ApiProblem, refusal
 from headrace.manager.responses import respond
 from headrace.model.access import AclResourceType
 from headrace.model.errors import ErrorCode
-from headrace.operations.access_rules import ANYTHING, OPERATIONS, decide, rule_text
+from headrace.operations.access_rules import ANYTHING, OPERATIONS, decide
 
 router = APIRouter(prefix="/v1/acls", tags=["access"])
 OperationName = Literal[

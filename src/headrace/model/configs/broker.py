@@ -1,6 +1,7 @@
 """Table of broker configs: the node, its network and its limits, plus the rows for logs and coordination."""
 # ruff: noqa: E501  (one row is one line)
 
+from headrace.model.configs.audit import AUDIT_ROWS
 from headrace.model.configs.broker_coordination import COORDINATION_ROWS
 from headrace.model.configs.broker_log import LOG_ROWS
 from headrace.model.configs.broker_security import (
@@ -99,6 +100,7 @@ _ROWS = (
     *OAUTH_ROWS,
     *ACCESS_ROWS,
     *SECRET_ROWS,
+    *AUDIT_ROWS,
     *LOG_ROWS,
     *COORDINATION_ROWS,
 )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.model.configs.access import AccessConfig, access_config
+from headrace.model.configs.audit import AuditConfig, audit_config
 from headrace.model.configs.broker import BROKER_CONFIGS
 from headrace.model.configs.broker_coordination import RACK_AWARE_SELECTOR
 from headrace.model.configs.cluster import ClusterConfig
@@ -133,6 +134,7 @@ class BrokerConfig:
     tls: TlsConfig
     sasl: SaslConfig
     access: AccessConfig
+    audit: AuditConfig
     secrets_strict: bool
     """True if the broker does not start when other users of the machine can read its secrets."""
     log_dirs: tuple[str, ...]
@@ -295,6 +297,7 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         tls=tls,
         sasl=sasl,
         access=access_config(values),
+        audit=audit_config(values),
         secrets_strict=values.flag("headrace.secrets.strict"),
         log_dirs=values.items("log.dirs") or (values.text("log.dir"),),
         num_partitions=values.whole("num.partitions"),
