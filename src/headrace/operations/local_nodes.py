@@ -121,7 +121,7 @@ class NodeProcess:
     def check(self) -> None:
         """Raise OperationError if the process has ended."""
         if (status := self.process.poll()) is not None:
-            said = _last_line(self.log)
+            said = last_line(self.log)
             raise OperationError(
                 f"broker {self.node.node_id} ended with status {status}{f': {said}' if said else ''}; see {self.log}"
             )
@@ -143,7 +143,7 @@ def log_file(node: LocalNode) -> Path:
     return Path(f"{node.folder}.log")
 
 
-def _last_line(path: Path) -> str:
+def last_line(path: Path) -> str:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - LOG_TAIL_BYTES))
         lines = file.read().decode(errors="replace").split("\n")
