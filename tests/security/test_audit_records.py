@@ -79,7 +79,7 @@ def test_changes_of_users_and_rules(audited):
     rule = AccessRule(AclResourceType.TOPIC, "t", PatternType.LITERAL, "User:x", "*", Operation.READ, Permission.DENY)
     with Admin(audited.sasl, **audited.settings("admin"), client_id="the-admin") as admin:
         admin.create_access_rules([rule])
-    (line,) = audited.await_lines(action="create_acls")
+    (line,) = audited.await_lines(action="create_acls", client_id="the-admin")
     assert line["resources"] == ['deny User:x read on topic "t"']
     assert (line["client_id"], line["address"], line["listener"]) == ("the-admin", "127.0.0.1", "SASL_PLAINTEXT")
     with Admin(audited.sasl, **audited.settings("eve")) as admin:
