@@ -90,7 +90,7 @@ def test_completion_of_commands() -> None:
         capture_output=True,
         text=True,
     )
-    assert result.stdout.split() == ["plain,topics", "plain,top"]
+    assert result.stdout.split() == ["plain,topics", "plain,top", "plain,tokens"]
 
 
 def test_failures_have_a_message_and_a_code() -> None:

@@ -9,6 +9,7 @@ from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.core.controller.client_quotas import QuotaAlteration, QuotaChange
 from headrace.core.controller.commands import CreatableTopic
 from headrace.core.quotas.entities import MUTATION_RATE
+from headrace.model.access import Principal
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import NodeId
 from headrace.wire import frames
@@ -123,12 +124,20 @@ def test_the_controller_sees_the_client_and_not_the_broker(world, one, two, monk
     handle = create_topics.handle
 
     def watched(request, ctx):
-        seen.append((str(ctx.principal), ctx.connection.peer_host, ctx.listener_name, ctx.client_id))
+        connection = ctx.connection
+        seen.append((str(ctx.principal), connection.by_token, connection.peer_host, ctx.listener_name, ctx.client_id))
         return handle(request, ctx)
 
     monkeypatch.setattr(create_topics, "handle", watched)
-    client_of(world, two, from_host="10.9.8.7").ask(ApiKey.CREATE_TOPICS, 7, creation("orders"))
-    assert seen == [("User:ANONYMOUS", "10.9.8.7", "PLAINTEXT", "test")]
+    client = client_of(world, two, from_host="10.9.8.7")
+    client.ask(ApiKey.CREATE_TOPICS, 7, creation("orders"))
+    (connection,) = two.node.loop.open_clients()
+    connection.principal, connection.by_token = Principal("User", "alice"), True
+    client.ask(ApiKey.CREATE_TOPICS, 7, creation("others"))
+    assert seen == [
+        ("User:ANONYMOUS", False, "10.9.8.7", "PLAINTEXT", "test"),
+        ("User:alice", True, "10.9.8.7", "PLAINTEXT", "test"),
+    ]
 
 
 def test_a_request_waits_for_a_controller_and_is_answered_when_there_is_one(world, one, two):

@@ -22,6 +22,8 @@ RESOURCES = {
     AclResourceType.GROUP: "*",
     AclResourceType.TRANSACTIONAL_ID: "*",
     AclResourceType.CLUSTER: CLUSTER_NAME,
+    AclResourceType.DELEGATION_TOKEN: "*",
+    AclResourceType.USER: "*",
 }
 EVERYTHING = tuple((each, Operation.ALL) for each in RESOURCES)
 

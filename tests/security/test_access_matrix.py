@@ -25,9 +25,12 @@ ADDRESS = re.compile("0x[0-9a-f]+")
 
 ASKED_LATER = {
     (ApiKey.COMMIT_BATCH, Operation.WRITE, AclResourceType.TOPIC),
+    (ApiKey.CREATE_DELEGATION_TOKEN, Operation.CREATE_TOKENS, AclResourceType.USER),
     (ApiKey.LIST_METADATA_CHANGES, Operation.DESCRIBE, AclResourceType.TOPIC),
 }
-"""Checks that need more than one request: test_batch_apis.py and test_metadata_changes.py have their tests."""
+"""Checks that need more than one request or a login: test_batch_apis.py, test_metadata_changes.py and
+test_token_logins.py have their tests.
+"""
 
 
 def host_without(operation, resource_type):

@@ -12,6 +12,7 @@ from headrace.model.access import AclResourceType, Operation
 from headrace.testing import EmbeddedBroker
 
 from .certificates import Authority
+from .token_issuer import AUDIENCE, TokenIssuer
 
 pytestmark = pytest.mark.process
 
@@ -21,8 +22,9 @@ SOON_S = 60
 
 
 class Audited:
-    def __init__(self, broker, folder, authority):
+    def __init__(self, broker, folder, authority, issuer):
         self.authority = authority
+        self.issuer = issuer
         self.folder = folder
         self.sasl, self.tls = broker._runner._node.addresses
 
@@ -53,11 +55,17 @@ class Audited:
 def audited(tmp_path_factory):
     authority = Authority(tmp_path_factory.mktemp("ca"))
     folder = tmp_path_factory.mktemp("audit")
+    issuer = TokenIssuer()
+    keys = folder / "keys.json"
+    keys.write_bytes(issuer.document())
     configs = {
         **authority.configs(),
         "ssl.client.auth": "required",
         "listeners": "SASL_PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0",
-        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,OAUTHBEARER",
+        "sasl.oauthbearer.jwks.endpoint.url": keys.as_uri(),
+        "sasl.oauthbearer.expected.audience": AUDIENCE,
+        "delegation.token.secret.key": "unguessable",
         "sasl.jaas.config": f'PlainLoginModule required user_admin="{PASSWORDS["admin"]}";',
         "connection.failed.authentication.delay.ms": "0",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -66,7 +74,7 @@ def audited(tmp_path_factory):
         "headrace.audit.window.ms": "200",
     }
     with EmbeddedBroker(config=configs) as broker:
-        found = Audited(broker, folder, authority)
+        found = Audited(broker, folder, authority, issuer)
         with Admin(found.sasl, **found.settings("admin")) as admin:
             admin.alter_scram_users([NewScramUser(name="eve", password=PASSWORDS["eve"], mechanism=SHA)])
             admin.create_topics([NewTopic("orders")])
@@ -96,6 +104,37 @@ def test_logins(audited):
                 admin.topics()
         found = audited.await_lines(3, kind="login", outcome="refused", principal=f"User:{user}")
         assert len(found) < 3 or found[0]["errors"] == ["SASL_AUTHENTICATION_FAILED"]
+
+
+def test_logins_with_tokens_of_an_identity_provider(audited):
+    def log_in(token):
+        settings = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"}
+        with Admin(audited.sasl, **settings, sasl_oauth_token=lambda: token) as admin:
+            return admin.cluster()
+
+    assert log_in(audited.issuer.token("zoe")).cluster_id
+    (line, *_) = audited.await_lines(kind="login", action="OAUTHBEARER", outcome="done")
+    assert line["principal"] == "User:zoe"
+    with pytest.raises(AuthenticationFailed):
+        log_in(audited.issuer.token("zoe", aud="elsewhere"))
+    (line, *_) = audited.await_lines(kind="login", action="OAUTHBEARER", outcome="refused")
+    assert (line["errors"], line["principal"]) == (["SASL_AUTHENTICATION_FAILED"], "User:")
+    admitted = audited.await_lines(kind="login", action="OAUTHBEARER", outcome="done")
+    assert {line["principal"] for line in admitted} == {"User:zoe"}
+
+
+def test_delegation_tokens(audited):
+    with Admin(audited.sasl, **audited.settings("admin")) as admin:
+        token = admin.create_delegation_token("User:eve")
+        admin.renew_delegation_token(token.proof)
+        admin.expire_delegation_token(token.proof)
+    (line,) = audited.await_lines(action="create_delegation_token")
+    assert (line["principal"], line["resources"], line["outcome"]) == ("User:admin", ["token of eve"], "done")
+    for action in ("renew_delegation_token", "expire_delegation_token"):
+        (line,) = audited.await_lines(action=action)
+        assert line["outcome"] == "done"
+    text = (audited.folder / "audit-1.jsonl").read_text()
+    assert [secret for secret in (token.password, token.proof.hex(), "unguessable") if secret in text] == []
 
 
 def test_logins_by_certificate(audited):

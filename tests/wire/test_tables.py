@@ -23,7 +23,11 @@ NOT_IN_KAFKA_PYTHON = {
     "BrokerRegistration",
     "ConsumerGroupDescribe",
     "ConsumerGroupHeartbeat",
+    "CreateDelegationToken",
+    "DescribeDelegationToken",
+    "ExpireDelegationToken",
     "RemoveRaftVoter",
+    "RenewDelegationToken",
     "UnregisterBroker",
 }
 DEFINED = [

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from math import inf
 
+from headrace.broker.delegation_tokens import DelegationTokens
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
 from headrace.broker.token_keys import TokenKeys
@@ -32,6 +33,7 @@ class Authentication:
         image: Callable[[], MetadataImage],
         config: Callable[[], SaslConfig],
         token_keys: TokenKeys,
+        delegation_tokens: DelegationTokens,
         clock: Clock,
         entropy: Entropy,
         metrics: Metrics,
@@ -40,6 +42,7 @@ class Authentication:
         self._image = image
         self._config = config
         self.token_keys = token_keys
+        self._delegation_tokens = delegation_tokens
         self._clock = clock
         self._entropy = entropy
         self._metrics = metrics
@@ -61,7 +64,8 @@ class Authentication:
             return PlainLogin(config.users_of_plain(listener))
         if mechanism == OAUTHBEARER:
             return OAuthBearerLogin(self.token_keys)
-        return ScramLogin(MECHANISMS[mechanism], self, nonce=self._entropy.random_bytes(NONCE_BYTES).hex())
+        nonce = self._entropy.random_bytes(NONCE_BYTES).hex()
+        return ScramLogin(MECHANISMS[mechanism], self, nonce=nonce, tokens=self._delegation_tokens)
 
     def credential(self, mechanism: ScramMechanism, user: str) -> StoredCredential | None:
         found = self._image().scram.get((user, mechanism))

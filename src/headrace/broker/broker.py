@@ -22,6 +22,7 @@ from headrace.broker.coordinators.groups import Groups
 from headrace.broker.coordinators.host import Runtime
 from headrace.broker.coordinators.replay import ReplayQueue
 from headrace.broker.coordinators.transactions import Transactions
+from headrace.broker.delegation_tokens import DelegationTokens
 from headrace.broker.health import take_health
 from headrace.broker.logs import NodeLogger
 from headrace.broker.lookups import Lookups
@@ -116,10 +117,20 @@ class RunningBroker:
             metrics=metrics,
         )
         controller.subscribe(lambda delta: self.client_quotas.follow_image() if delta.quotas_changed else None)
+        self.delegation_tokens = DelegationTokens(
+            config.sasl.tokens,
+            tokens=lambda: self.image.tokens,
+            remove_expired=controller.remove_expired_tokens,
+            clock=ports.clock,
+            timers=timers,
+        )
+        self.delegation_tokens.start()
+        controller.subscribe(lambda delta: self.delegation_tokens.changed() if delta.tokens_changed else None)
         self.authentication = Authentication(
             image=lambda: self.image,
             config=lambda: self.config.sasl,
             token_keys=TokenKeys(config=lambda: self.config.sasl.oauth, ports=ports, timers=timers, logger=logger),
+            delegation_tokens=self.delegation_tokens,
             clock=ports.clock,
             entropy=ports.entropy,
             metrics=metrics,

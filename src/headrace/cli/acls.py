@@ -1,6 +1,6 @@
 """`headrace acls`: access rules."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -27,7 +27,9 @@ def command() -> None:
 
 def resource_options(function: Decorated) -> Decorated:
     for option in (
-        click.option("--cluster", "is_cluster", is_flag=True, help="The cluster itself."),
+        click.option("--cluster", flag_value=CLUSTER_NAME, help="The cluster itself."),
+        click.option("--delegation-token", metavar="ID", help="A delegation token, or * for all."),
+        click.option("--user", metavar="PRINCIPAL", help="A user such as User:alice, whose tokens are meant, or *."),
         click.option("--transactional-id", metavar="ID", help="A transactional id, or * for all."),
         click.option("--group", metavar="GROUP", help="A group, or * for all."),
         click.option("--topic", metavar="TOPIC", help="A topic, or * for all."),
@@ -36,22 +38,22 @@ def resource_options(function: Decorated) -> Decorated:
     return function
 
 
-def _resource(
-    topic: str | None, group: str | None, transactional_id: str | None, is_cluster: bool
-) -> tuple[AclResourceType, str]:
+RESOURCES = {
+    "topic": AclResourceType.TOPIC,
+    "group": AclResourceType.GROUP,
+    "transactional_id": AclResourceType.TRANSACTIONAL_ID,
+    "user": AclResourceType.USER,
+    "delegation_token": AclResourceType.DELEGATION_TOKEN,
+    "cluster": AclResourceType.CLUSTER,
+}
+
+
+def _resource(named: Mapping[str, str | None]) -> tuple[AclResourceType, str]:
     """Return the one resource that the options name."""
-    found = [
-        (kind, name)
-        for kind, name in (
-            (AclResourceType.TOPIC, topic),
-            (AclResourceType.GROUP, group),
-            (AclResourceType.TRANSACTIONAL_ID, transactional_id),
-            (AclResourceType.CLUSTER, CLUSTER_NAME if is_cluster else None),
-        )
-        if name is not None
-    ]
+    found = [(RESOURCES[option], name) for option, name in named.items() if name is not None]
     if len(found) != 1:
-        raise click.UsageError("name one resource: --topic, --group, --transactional-id or --cluster")
+        options = [f"--{option.replace('_', '-')}" for option in RESOURCES]
+        raise click.UsageError(f"name one resource: {', '.join(options[:-1])} or {options[-1]}")
     return found[0]
 
 
@@ -68,19 +70,16 @@ def add(
     properties: Properties,
     principal: str,
     operations: tuple[str, ...],
-    topic: str | None,
-    group: str | None,
-    transactional_id: str | None,
-    is_cluster: bool,
     is_prefix: bool,
     host: str,
     denies: bool,
+    **resource: str | None,
 ) -> None:
     """Allow operations to a principal such as User:alice, or to everyone with User:*.
 
     Reading needs read on the topic and on the group, writing needs write on the topic. Both include describe.
     """
-    kind, name = _resource(topic, group, transactional_id, is_cluster)
+    kind, name = _resource(resource)
     pattern = PatternType.PREFIXED if is_prefix else PatternType.LITERAL
     permission = Permission.DENY if denies else Permission.ALLOW
     rules = [
@@ -119,13 +118,10 @@ def remove(
     properties: Properties,
     principal: str,
     operations: tuple[str, ...],
-    topic: str | None,
-    group: str | None,
-    transactional_id: str | None,
-    is_cluster: bool,
+    **resource: str | None,
 ) -> None:
     """Remove the rules of a principal on a resource: those of some operations, or all of them."""
-    kind, name = _resource(topic, group, transactional_id, is_cluster)
+    kind, name = _resource(resource)
     wanted = ANYTHING._replace(resource_type=kind, resource_name=name, principal=principal)
     numbers = [int(OPERATIONS[label]) for label in operations] or [int(Operation.ANY)]
     removed: list[AccessRule] = []
@@ -147,21 +143,19 @@ def remove(
 @click.pass_context
 def check(
     ctx: click.Context,
+    /,
     bootstrap: str,
     properties: Properties,
     principal: str,
     operation: str,
-    topic: str | None,
-    group: str | None,
-    transactional_id: str | None,
-    is_cluster: bool,
     host: str,
+    **resource: str | None,
 ) -> None:
     """Tell whether the rules allow an operation, and which rule decides; exits with 1 if they do not.
 
     The super users and allow.everyone.if.no.acl.found of the brokers are not considered.
     """
-    kind, name = _resource(topic, group, transactional_id, is_cluster)
+    kind, name = _resource(resource)
     with Admin(bootstrap, **properties) as admin:
         decision = decide(admin, principal=principal, host=host, operation=OPERATIONS[operation], kind=kind, name=name)
     reason = "no rule allows it" if decision.rule is None else f"by the rule {rule_sentence(decision.rule)}"

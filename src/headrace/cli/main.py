@@ -33,6 +33,7 @@ COMMANDS = {
     "profile": _Lazy("profile", "Add, list, choose and remove profiles of clusters: addresses and security settings."),
     "quotas": _Lazy("quotas", "Set, list and remove quotas of users, client ids and addresses."),
     "users": _Lazy("users", "Add, list and remove users that authenticate by SCRAM."),
+    "tokens": _Lazy("tokens", "Create, renew, expire and list delegation tokens."),
     "tls": _Lazy("tls", "Make certificates for a cluster with TLS."),
     "manager": _Lazy("manager", "Serve the HTTP API of a cluster: topics, records, groups."),
     "catalog": _Lazy("catalog", "Back up and restore the catalog of the managers."),

@@ -59,6 +59,8 @@ class ClientConfig:
     sasl_mechanism: SaslMechanism = "PLAIN"
     sasl_username: str | None = None
     sasl_password: str | None = field(default=None, repr=False)
+    sasl_tokenauth: bool = False
+    """True if `sasl_username` is the id of a delegation token and `sasl_password` its password, for SCRAM."""
     sasl_oauth_token: Callable[[], str] | None = None
     """A function that returns a token for OAUTHBEARER, called for every connection."""
 
@@ -71,7 +73,7 @@ class ClientConfig:
         _check_positive(self, "request_timeout_ms", "metadata_max_age_ms")
         _check_choice("security_protocol", self.security_protocol, get_args(SecurityProtocol))
         _check_choice("sasl_mechanism", self.sasl_mechanism, get_args(SaslMechanism))
-        _check_protocol(self, "SASL", "sasl_username", "sasl_password", "sasl_oauth_token")
+        _check_protocol(self, "SASL", "sasl_username", "sasl_password", "sasl_tokenauth", "sasl_oauth_token")
         _check_protocol(self, "SSL", "ssl_ca_location", "ssl_certificate_location", "ssl_key_location")
 
     def servers(self) -> str:
@@ -260,7 +262,7 @@ def _check_protocol(config: ClientConfig, part: str, *names: str) -> None:
     if part in config.security_protocol.split("_"):
         return
     for name in names:
-        if getattr(config, name) is not None:
+        if getattr(config, name) not in (None, False):
             usable = [each for each in get_args(SecurityProtocol) if part in each.split("_")]
             raise InvalidArgument(
                 f"{name} has no effect with security_protocol {config.security_protocol!r}: set that to "

@@ -23,6 +23,7 @@ class ClientOptions(TypedDict, total=False):
     sasl_mechanisms: SaslMechanism
     sasl_username: str | None
     sasl_password: str | None
+    sasl_tokenauth: bool
     sasl_oauth_token: Callable[[], str] | None
     telemetry: Telemetry | None
 

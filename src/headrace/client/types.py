@@ -1,5 +1,6 @@
 """Values of the client's API: topics, configs, offsets and records."""
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -451,6 +452,30 @@ class EntityQuotas:
     """
     limits: Mapping[str, float | None]
     """Limits by Kafka's keys, such as `producer_byte_rate`; as a change, None removes the quota."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegationToken:
+    """A token with which clients log in as its owner, by SCRAM and `sasl_tokenauth=True`."""
+
+    token_id: str
+    """The `sasl_username` of the login."""
+    owner: str
+    """A principal such as User:alice."""
+    requester: str
+    renewers: tuple[str, ...]
+    issued_ms: int
+    expires_ms: int
+    """When the token expires unless it is renewed."""
+    max_ms: int
+    """When it ends, whatever is renewed."""
+    proof: bytes = field(repr=False)
+    """Proof of the token, by which it is renewed and expired; Kafka calls it the HMAC."""
+
+    @property
+    def password(self) -> str:
+        """The `sasl_password` of the login."""
+        return b64encode(self.proof).decode()
 
 
 class ListedGroup(NamedTuple):

@@ -48,6 +48,10 @@ class ApiKey(IntEnum):
     DESCRIBE_LOG_DIRS = 35
     SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
+    CREATE_DELEGATION_TOKEN = 38
+    RENEW_DELEGATION_TOKEN = 39
+    EXPIRE_DELEGATION_TOKEN = 40
+    DESCRIBE_DELEGATION_TOKEN = 41
     DELETE_GROUPS = 42
     ELECT_LEADERS = 43
     INCREMENTAL_ALTER_CONFIGS = 44
@@ -148,6 +152,10 @@ APIS: dict[int, Api] = {
     ApiKey.DESCRIBE_LOG_DIRS: Api("describe_log_dirs", 4, 2),
     ApiKey.SASL_AUTHENTICATE: Api("sasl_authenticate", 2, 2),
     ApiKey.CREATE_PARTITIONS: Api("create_partitions", 3, 2),
+    ApiKey.CREATE_DELEGATION_TOKEN: Api("create_delegation_token", 3, 2, version_min=1),
+    ApiKey.RENEW_DELEGATION_TOKEN: Api("renew_delegation_token", 2, 2, version_min=1),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: Api("expire_delegation_token", 2, 2, version_min=1),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: Api("describe_delegation_token", 3, 2, version_min=1),
     ApiKey.DELETE_GROUPS: Api("delete_groups", 2, 2),
     ApiKey.ELECT_LEADERS: Api("elect_leaders", 2, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Api("incremental_alter_configs", 1, 1),

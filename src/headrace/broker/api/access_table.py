@@ -53,6 +53,13 @@ _DESCRIBES_TOPIC = _needs(Operation.DESCRIBE, _TOPIC)
 _DESCRIBES_CLUSTER = _needs(Operation.DESCRIBE, _CLUSTER)
 _ALTERS_CLUSTER = _needs(Operation.ALTER, _CLUSTER)
 _WRITES_ID = _needs(Operation.WRITE, _ID)
+_CREATES_TOKENS = AccessCheck(
+    Operation.CREATE_TOKENS,
+    AclResourceType.USER,
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    "a token of another user",
+)
+_OTHERS_TOKENS = "tokens of others: Describe on the token, or DescribeTokens on its owner"
 _CREATES = "Create on the cluster or on the topic"
 _IDEMPOTENT = "an idempotent producer: IdempotentWrite, or Write on any topic (KIP-679)"
 
@@ -134,6 +141,13 @@ CHECKS: Mapping[ApiKey, tuple[AccessCheck, ...]] = {
     ApiKey.DESCRIBE_LOG_DIRS: (_DESCRIBES_CLUSTER,),
     ApiKey.SASL_AUTHENTICATE: (),
     ApiKey.CREATE_PARTITIONS: (_needs(Operation.ALTER, _TOPIC),),
+    ApiKey.CREATE_DELEGATION_TOKEN: (_CREATES_TOKENS,),
+    ApiKey.RENEW_DELEGATION_TOKEN: (),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: (),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: (
+        _either(Operation.DESCRIBE, AclResourceType.DELEGATION_TOKEN, None, _OTHERS_TOKENS),
+        _either(Operation.DESCRIBE_TOKENS, AclResourceType.USER, None, _OTHERS_TOKENS),
+    ),
     ApiKey.DELETE_GROUPS: (_needs(Operation.DELETE, _GROUP),),
     ApiKey.ELECT_LEADERS: (_ALTERS_CLUSTER,),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: (_ALTERS_CLUSTER,),
@@ -189,6 +203,8 @@ WITHOUT_CHECK: Mapping[ApiKey, str] = {
     ApiKey.SASL_HANDSHAKE: "a part of the login",
     ApiKey.SASL_AUTHENTICATE: "a part of the login",
     ApiKey.DESCRIBE_CLUSTER: "brokers and the cluster id, as Metadata gives them to every client too",
+    ApiKey.RENEW_DELEGATION_TOKEN: "owner, requester and renewers of a token may renew it",
+    ApiKey.EXPIRE_DELEGATION_TOKEN: "owner, requester and renewers of a token may let it expire",
     ApiKey.SCAN_RELEASE: "a client can only end leases of its own principal",
 }
 """Requests that every client may send, with the reason."""

@@ -18,6 +18,7 @@ from headrace.broker.cluster.membership import Membership
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.coordinators.groups import Groups
 from headrace.broker.coordinators.transactions import Transactions
+from headrace.broker.delegation_tokens import DelegationTokens
 from headrace.broker.logs import NodeLogger
 from headrace.broker.lookups import Lookups
 from headrace.broker.metadata_changes import RecentChanges
@@ -64,6 +65,8 @@ class HandlerServices(RequestServices, ConfigProvider, Protocol):
     def topic_metadata(self) -> TopicMetadata: ...
     @property
     def controller(self) -> ControllerHost: ...
+    @property
+    def delegation_tokens(self) -> DelegationTokens: ...
     @property
     def controller_requests(self) -> "ControllerRequests": ...
     @property
@@ -177,6 +180,10 @@ class RequestContext:
     @property
     def authentication(self) -> Authentication:
         return self._services.authentication
+
+    @property
+    def delegation_tokens(self) -> DelegationTokens:
+        return self._services.delegation_tokens
 
     @property
     def listener_name(self) -> str:

@@ -60,10 +60,18 @@ class StandIn(Connection):
     __slots__ = ("_collected",)
 
     def __init__(
-        self, *, client_address: str, listener_name: str, principal: Principal, now_ms: float, collected: Collected
+        self,
+        *,
+        client_address: str,
+        listener_name: str,
+        principal: Principal,
+        by_token: bool,
+        now_ms: float,
+        collected: Collected,
     ) -> None:
         super().__init__(_NoTransport(client_address), listener_name, [], now_ms)
         self.principal = principal
+        self.by_token = by_token
         self._collected: Collected | None = collected
 
     def mark_dirty(self) -> None:
@@ -116,6 +124,7 @@ class ForwardedRequest:
             client_address=client.transport.peer_address,
             listener_name=client.listener_name,
             frame=self._frame,
+            by_token=client.by_token,
         )
         client.parked[self] = None
         self._forward = self._services.controller_requests.forward(
@@ -145,6 +154,7 @@ class ForwardedRequest:
             client_address=client.transport.peer_address,
             listener_name=client.listener_name,
             principal=client.principal,
+            by_token=client.by_token,
             now_ms=client.last_active_ms,
             collected=self._collected,
         )
@@ -202,6 +212,7 @@ class CarriedRequest:
             client_address=request.client_address,
             listener_name=request.listener_name,
             principal=Principal(request.principal_type, request.principal_name),
+            by_token=request.by_token,
             now_ms=now_ms,
             collected=self._answered,
         )

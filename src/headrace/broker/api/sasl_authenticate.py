@@ -97,6 +97,7 @@ def _after(
 def _admitted(ctx: RequestContext, session: SaslSession, proved: Proved) -> SaslAuthenticateResponse:
     lifetime_ms = ctx.authentication.succeeded(session, proved, address=ctx.connection.peer_host)
     ctx.connection.principal = Principal(USER, proved.user)
+    ctx.connection.by_token = proved.by_token
     return SaslAuthenticateResponse(
         auth_bytes=proved.message, session_lifetime_ms=0 if isinf(lifetime_ms) else max(1, int(lifetime_ms))
     )

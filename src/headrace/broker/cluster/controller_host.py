@@ -310,6 +310,11 @@ class ControllerHost:
     ) -> Proposal[tuple[QuotaResult, ...]]:
         return self.propose(lambda controller: controller.alter_quotas(alterations, validate_only=validate_only))
 
+    def remove_expired_tokens(self, now_ms: int) -> None:
+        """Remove delegation tokens that have expired, if this node is the active controller."""
+        if self.is_active:
+            self.propose(lambda controller: controller.remove_expired_tokens(now_ms=now_ms))
+
     # Proposals
 
     def propose(self, decide: Callable[[Controller], ControllerDecision[Response]]) -> Proposal[Response]:

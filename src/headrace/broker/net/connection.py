@@ -104,6 +104,7 @@ NO_VERSION, MIXED_VERSIONS = -1, -2
 
 class Connection:
     __slots__ = (
+        "by_token",
         "bytes_in",
         "bytes_out",
         "client_id",
@@ -170,6 +171,8 @@ class Connection:
         self.peer: PeerSession | None = None
         """The node at the other end, on the CONTROLLER listener; None for a client."""
         self.principal: Principal = ANONYMOUS
+        self.by_token = False
+        """True if the client has logged in with a delegation token."""
         self.client_id = b""
         self.client_software = ("", "")
         self.opened_ms = now_ms

@@ -13,6 +13,7 @@ from headrace.client.core.admin import (
     groups,
     partitions,
     replicas,
+    tokens,
     topics,
     transactions,
     users,
@@ -28,6 +29,7 @@ from headrace.client.types import (
     ConfigChange,
     ConfigEntry,
     ConfigResource,
+    DelegationToken,
     DeletedRecords,
     EntityQuotas,
     FeatureDescription,
@@ -308,6 +310,27 @@ class Admin(BlockingClient):
             self._session.cluster, added=added, deleted=deleted, random_bytes=self._session.entropy.random_bytes
         )
         return self._session.run(operation, self._timeout_ms)
+
+    def create_delegation_token(
+        self, owner: str | None = None, *, renewers: Sequence[str] = (), lifetime_ms: int | None = None
+    ) -> DelegationToken:
+        """Create a token with which clients log in as the caller, or as another owner such as User:alice."""
+        operation = tokens.create_token(self._session.cluster, owner=owner, renewers=renewers, lifetime_ms=lifetime_ms)
+        return self._session.run(operation, self._timeout_ms)
+
+    def renew_delegation_token(self, proof: bytes, *, period_ms: int | None = None) -> int:
+        """Let a token expire later, after the longest period by default; return the time in milliseconds."""
+        operation = tokens.renew_token(self._session.cluster, proof, period_ms=period_ms)
+        return self._session.run(operation, self._timeout_ms)
+
+    def expire_delegation_token(self, proof: bytes, *, period_ms: int | None = None) -> int:
+        """Let a token expire after a period, by default at once; return the time in milliseconds."""
+        operation = tokens.expire_token(self._session.cluster, proof, period_ms=period_ms)
+        return self._session.run(operation, self._timeout_ms)
+
+    def delegation_tokens(self, owners: Sequence[str] | None = None) -> tuple[DelegationToken, ...]:
+        """List the tokens that the caller may see, of all owners or of these."""
+        return self._session.run(tokens.tokens(owners), self._timeout_ms)
 
     def api_versions(self, node: int | None = None) -> tuple[ApiRange, ...]:
         """Return the API versions that a broker serves, by API key; of any broker unless a node is given."""

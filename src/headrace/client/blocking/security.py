@@ -53,11 +53,13 @@ def _exchange_maker(config: ClientConfig, entropy: Entropy) -> Callable[[], Sasl
     username, password = config.sasl_username, config.sasl_password
     if username is None or password is None:
         raise InvalidArgument(f"{mechanism} needs sasl_username and sasl_password")
+    if config.sasl_tokenauth and not mechanism.startswith("SCRAM"):
+        raise InvalidArgument(f"delegation tokens log in by SCRAM: set sasl_mechanism, which is {mechanism}")
 
     def make() -> SaslExchange:
         if mechanism == "PLAIN":
             return PlainExchange(username, password)
-        return ScramExchange(mechanism, username, password, entropy.random_bytes)
+        return ScramExchange(mechanism, username, password, entropy.random_bytes, by_token=config.sasl_tokenauth)
 
     return make
 

@@ -66,6 +66,8 @@ class Proved(NamedTuple):
     """The last message to the client."""
     lifetime_ms: float = inf
     """The time for which the proof is valid."""
+    by_token: bool = False
+    """True if the client has a delegation token instead of a password."""
 
 
 class Rejection(NamedTuple):
@@ -162,6 +164,7 @@ class SaslSession:
     def reject(self, rejection: Rejection) -> None:
         """Let the client send only the message that ends the exchange."""
         self.state = TRANSITIONS[self.state, SaslEvent.REJECTION]
+        self.refused_user = self.claimed_user
         self.rejection = rejection
 
     def refuse(self) -> None:

@@ -71,6 +71,25 @@ def mock_credential(
     return StoredCredential(salt, digest(noise, b"stored", name), noise, iterations)
 
 
+class TokenLogin(NamedTuple):
+    """The way in which a client logs in with a delegation token."""
+
+    credential: StoredCredential
+    owner: str
+    remaining_ms: float
+    """The time until the token expires."""
+
+
+class ScramTokens(Protocol):
+    """The delegation tokens of the cluster."""
+
+    @property
+    def are_served(self) -> bool: ...
+    def login(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None: ...
+    def mock(self, mechanism: ScramMechanism, token_id: str) -> StoredCredential:
+        """Return a credential for a token that does not exist."""
+
+
 class ScramUsers(Protocol):
     """The users of the cluster."""
 
@@ -82,12 +101,16 @@ class ScramUsers(Protocol):
 class ScramLogin:
     """One login."""
 
-    def __init__(self, mechanism: ScramMechanism, users: ScramUsers, *, nonce: str) -> None:
+    def __init__(
+        self, mechanism: ScramMechanism, users: ScramUsers, *, nonce: str, tokens: ScramTokens | None = None
+    ) -> None:
         self._mechanism = mechanism
         self._users = users
+        self._tokens = tokens
         self._server_nonce = nonce
         self.user = ""
-        self._is_known = False
+        self._proved: Proved | None = None
+        """The outcome of the right proof; None for a user or token that does not exist."""
         self._credential: StoredCredential | None = None
         self._nonce = self._binding = self._said = ""
 
@@ -112,16 +135,30 @@ class ScramLogin:
             raise LoginFailed("a user asks to act as another one")
         if any(part.startswith("m=") for part in found["extensions"].split(",")):
             raise LoginFailed("the client demands an extension of SCRAM")
-        if "tokenauth=true" in found["extensions"].split(","):
-            raise LoginFailed("delegation tokens are not served")
-        known = self._users.credential(self._mechanism, self.user)
-        self._is_known = known is not None
-        self._credential = used = known or self._users.mock(self._mechanism, self.user)
+        by_token = "tokenauth=true" in found["extensions"].split(",")
+        self._credential = used = self._token_credential() if by_token else self._user_credential()
         self._nonce = found["nonce"] + self._server_nonce
         self._binding = b64encode(found["gs2"].encode()).decode()
         first = f"r={self._nonce},s={b64encode(used.salt).decode()},i={used.iterations}"
         self._said = f"{found['bare']},{first}"
         return Challenge(first.encode())
+
+    def _user_credential(self) -> StoredCredential:
+        known = self._users.credential(self._mechanism, self.user)
+        if known is None:
+            return self._users.mock(self._mechanism, self.user)
+        self._proved = Proved(self.user)
+        return known
+
+    def _token_credential(self) -> StoredCredential:
+        """Return the credential of the token whose id the client gives as its name (KIP-48)."""
+        if self._tokens is None or not self._tokens.are_served:
+            raise LoginFailed("delegation tokens are not served: delegation.token.secret.key is not set")
+        token = self._tokens.login(self._mechanism, self.user)
+        if token is None:
+            return self._tokens.mock(self._mechanism, self.user)
+        self._proved = Proved(token.owner, lifetime_ms=token.remaining_ms, by_token=True)
+        return token.credential
 
     def _finish(self, text: str, credential: StoredCredential) -> Proved:
         found = _CLIENT_FINAL.fullmatch(text)
@@ -142,10 +179,10 @@ class ScramLogin:
             raise LoginFailed("the proof has the wrong length")
         client_key = bytes(one ^ other for one, other in zip(proof, signature, strict=True))
         is_right = compare_digest(_hash(name, client_key), credential.stored_key)
-        if not (is_right and self._is_known):
+        if not is_right or self._proved is None:
             raise LoginFailed("wrong user or password")
         final = digest(credential.server_key, said, name)
-        return Proved(self.user, f"v={b64encode(final).decode()}".encode())
+        return self._proved._replace(message=f"v={b64encode(final).decode()}".encode())
 
 
 def _hash(name: str, content: bytes) -> bytes:

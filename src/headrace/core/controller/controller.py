@@ -14,6 +14,7 @@ from headrace.core.controller import (
     client_quotas,
     configs,
     credentials,
+    delegation_tokens,
     elections,
     features,
     isr_changes,
@@ -178,6 +179,26 @@ class Controller:
         self, alterations: Sequence[client_quotas.QuotaAlteration], *, validate_only: bool = False
     ) -> ControllerDecision[tuple[client_quotas.QuotaResult, ...]]:
         return client_quotas.alter_quotas(self.image, alterations, validate_only=validate_only)
+
+    # Delegation tokens
+
+    def create_token(
+        self, wanted: delegation_tokens.NewToken, *, token_id: str, limits: delegation_tokens.TokenLimits, now_ms: int
+    ) -> ControllerDecision[delegation_tokens.TokenResult]:
+        return delegation_tokens.create_token(self.image, wanted, token_id=token_id, limits=limits, now_ms=now_ms)
+
+    def renew_token(
+        self, token_id: str, principal: str, period_ms: int, *, limits: delegation_tokens.TokenLimits, now_ms: int
+    ) -> ControllerDecision[delegation_tokens.TokenResult]:
+        return delegation_tokens.renew_token(self.image, token_id, principal, period_ms, limits=limits, now_ms=now_ms)
+
+    def expire_token(
+        self, token_id: str, principal: str, period_ms: int, *, now_ms: int
+    ) -> ControllerDecision[delegation_tokens.TokenResult]:
+        return delegation_tokens.expire_token(self.image, token_id, principal, period_ms, now_ms=now_ms)
+
+    def remove_expired_tokens(self, *, now_ms: int) -> ControllerDecision[int]:
+        return delegation_tokens.remove_expired_tokens(self.image, now_ms=now_ms)
 
     # Features
 

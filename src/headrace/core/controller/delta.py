@@ -9,11 +9,13 @@ from headrace.core.controller.records import (
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     PartitionChangeRecord,
     PartitionRecord,
     Record,
     RegisterBrokerRecord,
     RemoveAccessRuleRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     ResourceKind,
     TopicRecord,
@@ -44,6 +46,9 @@ class MetadataDelta:
     rules_changed: bool = False
     """An access rule was created or deleted."""
     quotas_changed: bool = False
+    """A quota was set or removed."""
+    tokens_changed: bool = False
+    """A delegation token was created, renewed or removed."""
     brokers_changed: bool = False
     """A broker was registered, fenced, unfenced or unregistered, or began its controlled shutdown."""
 
@@ -71,6 +76,7 @@ class _Observer:
         self._brokers = False
         self._rules = False
         self._quotas = False
+        self._tokens = False
 
     def before(self, record: Record) -> None:
         match record:
@@ -97,6 +103,8 @@ class _Observer:
                 self._rules = True
             case ClientQuotaRecord():
                 self._quotas = True
+            case DelegationTokenRecord() | RemoveDelegationTokenRecord():
+                self._tokens = True
             case _:
                 pass
 
@@ -115,6 +123,7 @@ class _Observer:
             broker_configs_changed=tuple(self._broker_configs),
             rules_changed=self._rules,
             quotas_changed=self._quotas,
+            tokens_changed=self._tokens,
             brokers_changed=self._brokers,
         )
 
@@ -164,5 +173,6 @@ def delta_between(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
         broker_configs_changed=tuple(name for kind, name in resources if kind == ResourceKind.BROKER),
         rules_changed=old.access_rules != new.access_rules,
         quotas_changed=old.client_quotas != new.client_quotas,
+        tokens_changed=old.tokens != new.tokens,
         brokers_changed=old.brokers != new.brokers,
     )

@@ -21,6 +21,7 @@ from headrace.core.controller.records import (
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     Endpoint,
     FeatureLevelRecord,
     LoginSecretRecord,
@@ -31,6 +32,7 @@ from headrace.core.controller.records import (
     RecordError,
     RegisterBrokerRecord,
     RemoveAccessRuleRecord,
+    RemoveDelegationTokenRecord,
     RemoveScramCredentialRecord,
     RemoveTopicRecord,
     ResourceKind,
@@ -69,6 +71,7 @@ class MetadataImage:
         "preferred_leaders",
         "reassignments",
         "scram",
+        "tokens",
         "topics",
         "topics_by_id",
         "version",
@@ -86,6 +89,8 @@ class MetadataImage:
         """Access rules by their ids."""
         self.client_quotas: dict[Entity, dict[str, float]] = {}
         """Quotas by entity and key."""
+        self.tokens: dict[str, DelegationTokenRecord] = {}
+        """Delegation tokens by their ids."""
         self.login_secret = b""
         """Empty before the first credential."""
         self.next_producer_id = 0
@@ -212,6 +217,11 @@ class MetadataImage:
                     raise RecordError("a record removes an access rule that does not exist")
             case ClientQuotaRecord():
                 self._apply_quota(record)
+            case DelegationTokenRecord():
+                self.tokens[record.token_id] = record
+            case RemoveDelegationTokenRecord():
+                if self.tokens.pop(record.token_id, None) is None:
+                    raise RecordError("a record removes a delegation token that does not exist")
             case LoginSecretRecord():
                 self.login_secret = record.secret
             case _:
@@ -409,6 +419,7 @@ class MetadataImage:
         twin.login_secret = self.login_secret
         twin.access_rules = self.access_rules.copy()
         twin.client_quotas = self.client_quotas.copy()
+        twin.tokens = self.tokens.copy()
         twin.next_producer_id = self.next_producer_id
         twin.partition_count = self.partition_count
         twin.preferred_leaders = self.preferred_leaders.copy()
@@ -456,6 +467,7 @@ class MetadataImage:
         for entity, quotas in self.client_quotas.items():
             for key, limit in quotas.items():
                 yield ClientQuotaRecord(entity, key, limit)
+        yield from self.tokens.values()
         if self.next_producer_id:
             yield ProducerIdsRecord(NodeId(-1), self.next_producer_id)
 

@@ -27,8 +27,8 @@ nothing and cannot read the records of eligible leaders and reassignments, are n
 """
 
 ACCESS_LEVEL = 27
-"""The metadata.version from which the metadata log has credentials, access rules and quotas, which earlier releases
-cannot read.
+"""The metadata.version from which the metadata log has credentials, access rules, quotas and delegation tokens,
+which earlier releases cannot read.
 """
 
 GROUP_VERSION = "group.version"
@@ -260,6 +260,23 @@ class ClientQuotaRecord(_Fields, frozen=True):
     value: float | None
 
 
+class DelegationTokenRecord(_Fields, frozen=True):
+    """A delegation token; the owner, the requester and renewers are principals such as User:alice."""
+
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issued_ms: int
+    max_ms: int
+    """The end of the token, which a renewal cannot move."""
+    expires_ms: int
+    token_id: str
+
+
+class RemoveDelegationTokenRecord(_Fields, frozen=True):
+    token_id: str
+
+
 class LoginSecretRecord(_Fields, frozen=True):
     """The secret from which brokers make salts of users that do not exist. It stays the same."""
 
@@ -297,6 +314,8 @@ Record = (
     | AccessRuleRecord
     | RemoveAccessRuleRecord
     | ClientQuotaRecord
+    | DelegationTokenRecord
+    | RemoveDelegationTokenRecord
     | LoginSecretRecord
     | SnapshotHeaderRecord
 )
@@ -406,6 +425,7 @@ RECORD_TYPES = (
         versions=(RecordVersion(METADATA_VERSION_MIN, 6), RecordVersion(REPLICATION_LEVEL, 10)),
     ),
     _first_version(9, RemoveTopicRecord),
+    _first_version(10, DelegationTokenRecord, ACCESS_LEVEL),
     _first_version(11, ScramCredentialRecord, ACCESS_LEVEL),
     _first_version(12, FeatureLevelRecord),
     _first_version(14, ClientQuotaRecord, ACCESS_LEVEL),
@@ -418,6 +438,7 @@ RECORD_TYPES = (
     _first_version(18, AccessRuleRecord, ACCESS_LEVEL),
     _first_version(19, RemoveAccessRuleRecord, ACCESS_LEVEL),
     _first_version(22, RemoveScramCredentialRecord, ACCESS_LEVEL),
+    _first_version(26, RemoveDelegationTokenRecord, ACCESS_LEVEL),
     RecordType(
         number=100,
         structure=SnapshotHeaderRecord,

@@ -11,6 +11,7 @@ from headrace.model.configs.broker_security import (
     SASL_ROWS,
     SECRET_ROWS,
     TLS_ROWS,
+    TOKEN_ROWS,
 )
 from headrace.model.configs.definition import INT32_MAX, ConfigTable, ConfigType, Scope, row
 from headrace.model.configs.listeners import (
@@ -98,6 +99,7 @@ _ROWS = (
     *TLS_ROWS,
     *SASL_ROWS,
     *OAUTH_ROWS,
+    *TOKEN_ROWS,
     *ACCESS_ROWS,
     *SECRET_ROWS,
     *AUDIT_ROWS,

@@ -77,6 +77,13 @@ OAUTH_ROWS = (
     row("sasl.server.callback.handler.class", STRING, None, "A config of the Java broker: every token is checked, as by OAuthBearerValidatorCallbackHandler.", choices=TOKEN_HANDLERS, honoured=False),
 )  # fmt: skip
 
+TOKEN_ROWS = (
+    row("delegation.token.secret.key", PASSWORD, None, "The secret from which delegation tokens are made, the same on every node of the cluster. Without it, tokens are not served; with another one, all tokens are invalid.", sensitive=True),
+    row("delegation.token.max.lifetime.ms", LONG, 604_800_000, "The longest life of a delegation token, whatever is renewed.", low=1),
+    row("delegation.token.expiry.time.ms", LONG, 86_400_000, "The time after which a delegation token expires unless it is renewed.", low=1),
+    row("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, "The interval at which expired delegation tokens are removed. They cannot be used before that either.", low=1),
+)  # fmt: skip
+
 ACCESS_ROWS = (
     row("authorizer.class.name", STRING, "", "The authorizer: empty, or Kafka's class name of the authorizer with access rules in the metadata log, which every node of the cluster then needs.", choices=("", STANDARD_AUTHORIZER)),
     row("super.users", STRING, "", "Principals that are allowed to do everything, such as User:admin;User:CN=ops. Semicolons separate them.", validator=super_users_error),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from headrace.model.configs.broker_security import JAAS_OF_A_LISTENER
 from headrace.model.configs.definition import ConfigError
+from headrace.model.configs.delegation_tokens import TokenConfig, token_config
 from headrace.model.configs.oauth import OAUTHBEARER, OAuthConfig, oauth_config
 from headrace.model.configs.tls import ConfigValues
 from headrace.model.jaas import parse_jaas
@@ -30,6 +31,7 @@ class SaslConfig:
     """None if clients need not authenticate again."""
     failure_delay_ms: int
     oauth: OAuthConfig
+    tokens: TokenConfig
 
     def users_of_plain(self, listener: str) -> Mapping[str, str]:
         return self.listener_passwords.get(listener, self.passwords)
@@ -51,6 +53,7 @@ def sasl_config(values: ConfigValues, static: Mapping[str, str]) -> SaslConfig:
         session_ms_max=values.whole("connections.max.reauth.ms") or None,
         failure_delay_ms=values.whole("connection.failed.authentication.delay.ms"),
         oauth=oauth_config(values),
+        tokens=token_config(values),
     )
 
 

@@ -7,11 +7,15 @@ Change the table, not this file.
 from dataclasses import dataclass
 
 from headrace.wire.codec import Encoding, begin_encoding, decode, encode
-from headrace.wire.primitives.layouts import INT16, INT64, Buffer
+from headrace.wire.primitives.layouts import BOOL, INT16, INT64, Buffer
 from headrace.wire.primitives.readers import (
+    end_tag,
+    read_bool,
     read_compact_bytes,
     read_compact_nullable_string,
     read_compact_string,
+    read_tag,
+    read_tag_count,
     skip_tags,
 )
 from headrace.wire.primitives.writers import (
@@ -20,6 +24,7 @@ from headrace.wire.primitives.writers import (
     write_compact_bytes,
     write_compact_nullable_string,
     write_compact_string,
+    write_tags,
 )
 
 API_KEY = 32022
@@ -35,6 +40,7 @@ class ForwardRequestRequest:
     client_address: str = ""
     listener_name: str = ""
     frame: bytes = b""
+    by_token: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +57,22 @@ def _read_request_v0(body: Buffer, position: int) -> tuple[ForwardRequestRequest
     client_address, position = read_compact_string(body, position)
     listener_name, position = read_compact_string(body, position)
     frame, position = read_compact_bytes(body, position)
-    position = skip_tags(body, position) if body[position] else position + 1
+    by_token: bool = False
+    tag_count, position = read_tag_count(body, position)
+    for _ in range(tag_count):
+        tag, position, stop = read_tag(body, position)
+        if tag == 0:
+            by_token, position = read_bool(body, position)
+        else:
+            position = stop
+        end_tag(position, stop)
     message = ForwardRequestRequest(
         principal_type=principal_type,
         principal_name=principal_name,
         client_address=client_address,
         listener_name=listener_name,
         frame=frame,
+        by_token=by_token,
     )
     return message, position
 
@@ -68,7 +83,12 @@ def _write_request_v0(write: Write, message: ForwardRequestRequest) -> None:
     write_compact_string(write, message.client_address)
     write_compact_string(write, message.listener_name)
     write_compact_bytes(write, message.frame)
-    write(NO_TAGS)
+    tagged: list[tuple[int, bytes]] = []
+    if message.by_token:
+        parts: list[Buffer] = []
+        parts.append(BOOL.pack(message.by_token))
+        tagged.append((0, b"".join(parts)))
+    write_tags(write, tagged)
 
 
 def _read_response_v0(body: Buffer, position: int) -> tuple[ForwardRequestResponse, int]:

@@ -1,6 +1,6 @@
 """ForwardRequest, a request of Headrace: a client's request that only the active controller can answer."""
 
-from headrace.wire.schemas.notation import BYTES, INT16, INT64, STRING, field, request, response
+from headrace.wire.schemas.notation import BOOL, BYTES, INT16, INT64, STRING, field, request, response
 
 REQUEST = request(
     32022,
@@ -13,6 +13,7 @@ REQUEST = request(
         field("client_address", STRING),
         field("listener_name", STRING),
         field("frame", BYTES),
+        field("by_token", BOOL, tag=0),
     ],
 )
 

@@ -110,6 +110,9 @@ CHANGES: Mapping[ApiKey, Callable[[Any], list[str]]] = {
     ApiKey.ELECT_LEADERS: lambda request: _partitions(request.topic_partitions or (), name="topic"),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: lambda request: _partitions(request.topics),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _users,
+    ApiKey.CREATE_DELEGATION_TOKEN: lambda request: [f"token of {request.owner_principal_name or 'the caller'}"],
+    ApiKey.RENEW_DELEGATION_TOKEN: lambda request: ["token"],
+    ApiKey.EXPIRE_DELEGATION_TOKEN: lambda request: ["token"],
     ApiKey.ALTER_CLIENT_QUOTAS: lambda request: _quotas(request.entries),
     ApiKey.UPDATE_FEATURES: _features,
     ApiKey.UNREGISTER_BROKER: lambda request: [f"broker {request.broker_id}"],
@@ -177,12 +180,16 @@ class AuditedRequest:
         session = self._connection.sasl
         if session is None or session.state is SaslState.MESSAGE:
             return  # more messages follow
-        is_admitted = not response.error_code
+        is_rejected = session.state is SaslState.REJECTED
+        if session.rejection is not None and not is_rejected:
+            return  # the refusal of its token is noted, and this is the end of that exchange
+        is_admitted = not response.error_code and not is_rejected
+        error = ErrorCode.SASL_AUTHENTICATION_FAILED if is_rejected else response.error_code
         self._note(
             AuditKind.LOGIN,
             AuditOutcome.DONE if is_admitted else AuditOutcome.REFUSED,
             wall_ms,
-            errors=() if is_admitted else (error_name(response.error_code),),
+            errors=() if is_admitted else (error_name(error),),
             action=session.mechanism,
             principal=self._connection.principal if is_admitted else Principal(USER, session.refused_user),
         )
