@@ -60,7 +60,7 @@ def test_configs_of_brokers_are_changed_from_the_same_machine_only(altering, nam
     for host in ("127.0.0.3", "[::1]"):
         (taken,) = broker.client(from_host=host).ask(key, 1, request).responses
         assert (taken.error_code, taken.error_message) == (ErrorCode.NONE, None)
-    assert broker.node.broker.config.connections_max == 50
+    assert broker.node.broker.config.connections.count_max == 50
 
 
 @pytest.mark.parametrize("altering", [incremental, replacing])

@@ -49,9 +49,9 @@ def test_dynamic_values_win_over_the_file_and_go_away_again() -> None:
     config = BrokerConfig.from_texts({"log.segment.bytes": "1000", "max.connections": "9"})
     changed = config.with_dynamic(cluster={"log.segment.bytes": "2000", "max.connections": "8"}, broker={})
     assert changed.topic_view().segment_bytes == 2000
-    assert changed.connections_max == 8
+    assert changed.connections.count_max == 8
     own = changed.with_dynamic(cluster={"max.connections": "8"}, broker={"max.connections": "7"})
-    assert own.connections_max == 7
+    assert own.connections.count_max == 7
     assert own.topic_view().segment_bytes == 1000
     assert own.with_dynamic(cluster={}, broker={}) == config
 

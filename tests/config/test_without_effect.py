@@ -84,8 +84,6 @@ def test_each_is_refused_or_warned_about(table, key):
     [
         ("remote.log.storage.system.enable", "true", "tiered storage is not supported"),
         ("authorizer.class.name", "com.example.Authorizer", "StandardAuthorizer"),
-        ("max.connection.creation.rate", "10", "set max.connections"),
-        ("max.connections.per.ip.overrides", "127.0.0.1:5", "set max.connections.per.ip"),
         ("security.inter.broker.protocol", "SSL", "brokers identify each other by the key"),
         ("process.roles", "broker,broker", "names a role twice"),
         ("controller.quorum.voters", "1@a:9093,2@b:9093", "name the other nodes in controller.quorum.bootstrap"),
@@ -124,7 +122,6 @@ class TestOnANode:
             told, (("told", "segment.jitter"), ("plain", "local.ret"), ("every", "gzip")), strict=True
         ):
             assert all(name in line for name in names)
-        assert client.alter_configs(BROKER, "", {"max.connection.creation.rate": "5"}) == ErrorCode.INVALID_REQUEST
 
     def test_a_topic_of_an_older_release_keeps_what_it_has_and_can_be_changed(self, monkeypatch):
         broker = VirtualBroker()

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.core.quotas import accept_rates
 from headrace.core.quotas.bucket import DEBT_MS_MAX, Bucket
+from headrace.core.quotas.entities import CONNECTION_RATE
 
 SECOND_MS = 1_000
 
@@ -91,3 +93,37 @@ def test_the_mean_of_eager_clients_is_the_limit(rate, sizes, clients, pause_ms):
     if all(size * SECOND_MS > pause_ms + 1 for size in sizes):
         total = sum(amount for at, amount in charged if 20 * SECOND_MS <= at < 50 * SECOND_MS)
         assert total >= rate * 30 - rate - largest
+
+
+# Connections
+
+
+def test_addresses_that_are_remembered_are_limited(monkeypatch):
+    monkeypatch.setattr(accept_rates, "ADDRESS_BUCKETS_MAX", 3)
+    rates = accept_rates.ConnectionRates()
+    rates.follow({(("ip", None),): {CONNECTION_RATE: 1.0}})
+    for address in range(10):
+        assert rates.admit(f"10.0.0.{address}", 0) == 0.0
+        assert rates.admit(f"10.0.0.{address}", 0) == 0.0
+        assert rates.admit(f"10.0.0.{address}", 0) == SECOND_MS
+        assert rates.admit(f"10.0.0.{address}", 0) == SECOND_MS, "a refused one does not count"
+    assert len(rates._addresses) == 3
+    rates.follow({})
+    assert rates.admit("10.0.0.9", 0) == 0.0
+    assert not rates._addresses
+
+
+def test_the_lower_rate_of_broker_and_listener_decides():
+    rates = accept_rates.ConnectionRates()
+    rates.configure(10, {"A": 1, "B": None}, window_s=1, now_ms=0)
+    assert rates.wait_ms("A", 0) == 0.0
+    for _ in range(2):
+        rates.accepted("A", 0)
+    assert rates.wait_ms("A", 0) == SECOND_MS
+    assert rates.wait_ms("B", 0) == 0.0
+    for _ in range(9):
+        rates.accepted("B", 0)
+    assert rates.wait_ms("B", 0) == pytest.approx(100)
+    rates.configure(None, {"A": 0, "B": None}, window_s=1, now_ms=0)
+    assert rates.wait_ms("A", 0) > 0
+    assert rates.wait_ms("B", 0) == 0.0

@@ -13,6 +13,7 @@ from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import NO_TOKEN, Connection
 from headrace.core.access.sasl import SaslState
 from headrace.core.controller.image import MetadataImage
+from headrace.core.quotas.accept_rates import AcceptRates
 from headrace.core.quotas.bucket import Bucket
 from headrace.core.quotas.entities import (
     CLIENT_ID,
@@ -65,6 +66,9 @@ class Throttling(Protocol):
     def time_clients(self, quotas: "ClientQuotas | None") -> None:
         """Have the time charged that receiving, handling and sending take, or with None no more."""
 
+    @property
+    def rates(self) -> AcceptRates: ...
+
     def meter_clients(self, client: MeteredClient | None) -> None:
         """Give every connection of a client, and every new one, this client; handle the muted ones again."""
 
@@ -97,6 +101,7 @@ class ClientQuotas:
         quotas = self._image().client_quotas
         is_used = any(kind in (USER, CLIENT_ID) for entity in quotas for kind, _name in entity)
         is_timed = any(REQUEST_PERCENTAGE in limits for limits in quotas.values())
+        self.connections.rates.follow(quotas)
         self.connections.time_clients(self if is_timed else None)
         if not is_used:
             self._buckets.clear()

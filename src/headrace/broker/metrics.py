@@ -86,6 +86,7 @@ class Metrics:
         self.connections_closed = 0
         self.connections_refused = 0
         self.connections_timed_out = 0
+        self.accept_pauses = 0
         self.logins = 0
         self.logins_failed = 0
         self.tls_handshakes = 0
@@ -207,6 +208,7 @@ class Metrics:
             ("connections_closed", "Client connections closed.", self.connections_closed),
             ("connections_refused", "Client connections refused by a limit.", self.connections_refused),
             ("connections_timed_out", "Client connections closed as idle or slow.", self.connections_timed_out),
+            ("accept_pauses", "Times a listener paused at its rate of new connections.", self.accept_pauses),
             ("logins", "Clients that have authenticated by SASL, at the first time or again.", self.logins),
             ("logins_failed", "Clients that SASL has refused.", self.logins_failed),
             ("tls_handshakes", "TLS handshakes that have succeeded.", self.tls_handshakes),

@@ -318,18 +318,30 @@ class Node:
     def _configured(self, config: BrokerConfig) -> None:
         """Apply dynamic configs that changed."""
         self.loop.clients.limits = self._connection_limits(config)
+        self._set_connection_rates(config)
+
+    def _set_connection_rates(self, config: BrokerConfig) -> None:
+        limits = config.connections
+        self.loop.rates.configure(
+            limits.rate_max,
+            limits.listener_rate_max,
+            window_s=config.quota_window_s,
+            now_ms=self._ports.clock.monotonic_ms(),
+        )
 
     def _connection_limits(self, config: BrokerConfig) -> ConnectionLimits:
         return ConnectionLimits(
             connections_max=self._shares(config).connections_max,
-            connections_per_host_max=config.connections_per_address_max,
+            connections_per_host_max=config.connections.per_address_max,
+            host_overrides=config.connections.overrides,
+            listener_connections_max=config.connections.listener_count_max,
             idle_ms_max=config.connections_idle_ms_max,
             slow_ms_max=config.slow_client_timeout_ms,
         )
 
     def _shares(self, config: BrokerConfig) -> DescriptorShares:
         return shares(
-            self._descriptors_max, open_files_max=config.open_files_max, connections_max=config.connections_max
+            self._descriptors_max, open_files_max=config.open_files_max, connections_max=config.connections.count_max
         )
 
     def _bind(self) -> None:

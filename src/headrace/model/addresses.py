@@ -28,11 +28,12 @@ def same_host(one: str, other: str) -> bool:
     """Return whether two addresses are the same, however they are spelled: an IPv6 address may have brackets, a zone or
     zeros, and an IPv4 address may be mapped to IPv6.
     """
-    return one == other or ((":" in one or ":" in other) and _canonical(one) == _canonical(other))
+    return one == other or ((":" in one or ":" in other) and canonical_host(one) == canonical_host(other))
 
 
 @lru_cache(CANONICAL_KEPT_MAX)
-def _canonical(host: str) -> str:
+def canonical_host(host: str) -> str:
+    """Return the one spelling of an address; a name is returned as it is."""
     from ipaddress import ip_address  # only clusters with IPv6 need it
 
     try:

@@ -78,6 +78,9 @@ QUOTA_CLIENTS_MAX = 10_000
 QUOTA_BUCKETS_MAX = 100_000
 """Buckets of quotas; beyond it those go first that are full, then the oldest."""
 
+LATE_CLOSES_MAX = 1_000
+"""Connections of addresses beyond their rate that are closed with a delay; one more ends the delay of the oldest."""
+
 THROTTLE_MS_MIN = 1.0
 """The shortest time for which a client waits because of a quota; smaller debts add up."""
 

@@ -16,11 +16,14 @@ from headrace.broker.net.buffers import BufferPool
 from headrace.broker.net.connection import NO_PARTIAL_FRAME, Connection
 from headrace.broker.net.connection_limits import ClientCounts, ConnectionLimits, PeerAdmission
 from headrace.broker.net.handshakes import Handshakes
+from headrace.broker.net.late_closes import LateCloses
 from headrace.broker.net.ready import Event, Ready
 from headrace.broker.net.receiver import CheckLargeFrame, HandleFrame, HandleRepeat, Receiver
 from headrace.broker.net.sender import Sender
 from headrace.broker.timers import Timers
 from headrace.core.access.sasl import SaslSession
+from headrace.core.quotas.accept_rates import AcceptRates
+from headrace.model.addresses import canonical_host
 from headrace.model.limits import (
     BESIDE_OTHERS_MS,
     CONNECTIONS_ACCEPTED_PER_TURN_MAX,
@@ -43,6 +46,9 @@ if TYPE_CHECKING:
 
 CONNECTION_CHECK_INTERVAL_MS = 1000
 CONNECTIONS_CHECKED_PER_TURN = 2_000
+RATE_PAUSE_MS_MIN = 5.0
+"""The shortest time for which a listener rests that is beyond its rate: then it accepts several connections at once."""
+
 ACCEPT_PAUSE_MS = 100
 """Time for which a listener rests when the process has no file descriptor for another connection."""
 
@@ -99,6 +105,9 @@ class Loop:
         """Handlers of events that belong to no client connection: listeners, the metrics page."""
         self._connections: dict[int, Connection] = {}
         self.clients = ClientCounts(limits)
+        self.rates = AcceptRates()
+        """Rates of new connections of clients."""
+        self._late_closes = LateCloses(timers, metrics, self.give_up)
         self.strict = False
         """Raise internal errors instead of continuing: for tests, which must not miss them."""
         self.dirty: list[Connection] = []
@@ -138,7 +147,7 @@ class Loop:
                 connection.sasl = new_session()
             return self.clients.admit(connection)
 
-        self.attach(listener.token, lambda _event: self._accept_from(listener, name, admit, handshakes))
+        self.attach(listener.token, lambda _event: self._accept_clients(listener, name, admit, handshakes))
 
     def add_peer_listener(self, listener: ListeningSocket, name: str, admission: PeerAdmission) -> None:
         """Accept other nodes. Their connections are outside the limits of clients, and are served until the end."""
@@ -425,20 +434,46 @@ class Loop:
 
     # Connections
 
+    def _accept_clients(
+        self,
+        listener: ListeningSocket,
+        name: str,
+        admit: Callable[[Connection], bool],
+        handshakes: Handshakes | None,
+    ) -> None:
+        """Accept connections of clients, as many as the rates of the broker and the listener allow."""
+
+        def admit_within_rate(connection: Connection) -> bool:
+            self.rates.accepted(name, self._now_ms)
+            if not admit(connection):
+                return False
+            wait_ms = self.rates.admit(canonical_host(connection.peer_host), self._now_ms)
+            if wait_ms:
+                self._late_closes.add(connection, wait_ms)
+            return True
+
+        self._accept_from(listener, name, admit_within_rate, handshakes, lambda: self.rates.wait_ms(name, self._now_ms))
+
     def _accept_from(
         self,
         listener: ListeningSocket,
         name: str,
         admit: Callable[[Connection], bool],
         handshakes: Handshakes | None = None,
+        wait_ms: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        """`wait_ms` returns for how long no further connection may be accepted."""
         for _ in range(CONNECTIONS_ACCEPTED_PER_TURN_MAX):
+            pause_ms = wait_ms()
+            if pause_ms:
+                self._metrics.accept_pauses += 1
+                self._pause_accepting(listener, max(pause_ms, RATE_PAUSE_MS_MIN))
+                return
             try:
                 transport = listener.accept()
             except OSError as error:
                 self._logger.warning("cannot accept connections; retrying", listener=name, error=str(error))
-                self._network.watch(listener.token, 0)
-                self._timers.after(ACCEPT_PAUSE_MS, lambda: self._listen_again(listener))
+                self._pause_accepting(listener, ACCEPT_PAUSE_MS)
                 return
             if transport is None:
                 return
@@ -446,6 +481,8 @@ class Loop:
             if not admit(connection):
                 self._metrics.connections_refused += 1
                 transport.close()
+                continue
+            if connection in self._late_closes:
                 continue
             if handshakes is not None:
                 handshakes.begin(connection, self)
@@ -482,6 +519,11 @@ class Loop:
             return False
         self._first[connection.token] = None
         return True
+
+    def _pause_accepting(self, listener: ListeningSocket, pause_ms: float) -> None:
+        """Accept nothing at the listener for a while."""
+        self._network.watch(listener.token, 0)
+        self._timers.after(pause_ms, lambda: self._listen_again(listener))
 
     def _listen_again(self, listener: ListeningSocket) -> None:
         if listener.token in self._listeners or listener.token in self._peer_listeners:
@@ -560,6 +602,7 @@ class Loop:
     def begin_stop(self) -> None:
         """Accept no clients and no requests of clients; those that wait get the results so far."""
         self.close_listeners()
+        self._late_closes.end_all()
         if self._handshakes is not None:
             self._handshakes.close(self)
         for connection in tuple(self._connections.values()):
@@ -602,6 +645,7 @@ class Loop:
     def close_connections(self) -> None:
         """Close all connections, those of other nodes too."""
         self._close_all(self._peer_listeners)
+        self._late_closes.end_all()
         if self._handshakes is not None:
             self._handshakes.close(self)
         for connection in tuple(self._connections.values()):

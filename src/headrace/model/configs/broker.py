@@ -18,6 +18,7 @@ from headrace.model.configs.listeners import (
     SECURITY_PROTOCOLS_DEFAULT,
     address_error,
     listeners_error,
+    overrides_error,
     protocol_map_error,
 )
 from headrace.model.configs.topic import DAY_MS, MINUTE_MS, TOPIC_CONFIGS
@@ -51,10 +52,10 @@ _NETWORK = (
     row("queued.max.request.bytes", LONG, -1, "Kafka's name of headrace.total.inflight.bytes.max; -1 uses the value of that config.", low=-1),
     row("request.timeout.ms", INT, 30_000, "The timeout of a request to another broker.", low=1, honoured=False),
     row("connections.max.idle.ms", LONG, 10 * MINUTE_MS, "The idle time after which a connection is closed.", low=1),
-    row("max.connections", INT, INT32_MAX, "The maximum number of connections of the broker.", low=0, scope=CLUSTER),
+    row("max.connections", INT, INT32_MAX, "The maximum number of connections of the broker. As listener.name.NAME.max.connections it is for one listener.", low=0, scope=CLUSTER),
     row("max.connections.per.ip", INT, INT32_MAX, "The maximum number of connections of one client address.", low=0, scope=CLUSTER),
-    row("max.connections.per.ip.overrides", STRING, "", "Connection limits of individual client addresses: a comma-separated list of host:count.", scope=CLUSTER, refusal="limits of individual addresses are not supported, set max.connections.per.ip for all of them"),
-    row("max.connection.creation.rate", INT, INT32_MAX, "The maximum number of new connections per second.", low=0, scope=CLUSTER, refusal="the rate of new connections is not limited, set max.connections or max.connections.per.ip"),
+    row("max.connections.per.ip.overrides", LIST, (), "Connection limits of individual client addresses: a comma-separated list of address:count.", scope=CLUSTER, validator=overrides_error),
+    row("max.connection.creation.rate", INT, INT32_MAX, "The maximum number of new connections per second; further ones wait. As listener.name.NAME.max.connection.creation.rate it is for one listener.", low=0, scope=CLUSTER),
     row("fetch.max.bytes", INT, 55 << 20, "The maximum size of a fetch response, regardless of the request.", low=1024),
     row("max.incremental.fetch.session.cache.slots", INT, 1_000, "The maximum number of fetch sessions.", low=0),
     row("max.request.partition.size.limit", INT, 2_000, "The maximum number of partitions in a DescribeTopicPartitions response.", low=1),

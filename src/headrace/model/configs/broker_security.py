@@ -100,6 +100,8 @@ JAAS_OF_A_LISTENER = (
 )
 _HANDLER_OF_A_LISTENER = LISTENER_PREFIX + r"oauthbearer\.sasl\.server\.callback\.handler\.class"
 PREFIXED = (
+    (LISTENER_PREFIX + r"max\.connections", "max.connections"),
+    (LISTENER_PREFIX + r"max\.connection\.creation\.rate", "max.connection.creation.rate"),
     (JAAS_OF_A_LISTENER, "sasl.jaas.config"),
     (_HANDLER_OF_A_LISTENER, "sasl.server.callback.handler.class"),
 )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import NamedTuple
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -100,4 +101,17 @@ def address_error(text: str) -> str | None:
             parse_address(text)
     except ValueError as wrong:
         return str(wrong)
+    return None
+
+
+def overrides_error(text: str) -> str | None:
+    """Check a comma-separated list of ADDRESS:COUNT."""
+    for item in filter(None, map(str.strip, text.split(","))):
+        address, colon, count = item.rpartition(":")
+        if not colon or not (count.isascii() and count.isdecimal()):
+            return f'"{item}" must look like 10.0.0.1:100'
+        try:
+            ip_address(address.removeprefix("[").removesuffix("]"))
+        except ValueError:
+            return f'"{address}" is no IP address: names of hosts are not resolved'
     return None

@@ -8,6 +8,7 @@ from headrace.model.configs.audit import AuditConfig, audit_config
 from headrace.model.configs.broker import BROKER_CONFIGS
 from headrace.model.configs.broker_coordination import RACK_AWARE_SELECTOR
 from headrace.model.configs.cluster import ClusterConfig
+from headrace.model.configs.connections import ConnectionConfig, connection_config
 from headrace.model.configs.definition import ConfigError, Scope
 from headrace.model.configs.layers import NO_TEXTS, BrokerLayers, ConfigLayer, LayeredConfig, Synonym
 from headrace.model.configs.listener_values import (
@@ -151,8 +152,7 @@ class BrokerConfig:
     total_inflight_bytes_max: int
     slow_client_timeout_ms: int
     connections_idle_ms_max: int
-    connections_max: int
-    connections_per_address_max: int
+    connections: ConnectionConfig
     fetch_bytes_max: int
     quota_window_s: int
     mutation_window_s: int
@@ -313,8 +313,7 @@ def _built(layers: BrokerLayers) -> BrokerConfig:
         else values.whole("headrace.total.inflight.bytes.max"),
         slow_client_timeout_ms=values.whole("headrace.slow.client.timeout.ms"),
         connections_idle_ms_max=values.whole("connections.max.idle.ms"),
-        connections_max=values.whole("max.connections"),
-        connections_per_address_max=values.whole("max.connections.per.ip"),
+        connections=connection_config(values, layers, (listener.name for listener in listeners)),
         fetch_bytes_max=values.whole("fetch.max.bytes"),
         quota_window_s=values.whole("quota.window.size.seconds"),
         mutation_window_s=values.whole("controller.quota.window.num")
