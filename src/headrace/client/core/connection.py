@@ -200,12 +200,15 @@ class BrokerConnection:
     def identify(self, exchange: SaslExchange) -> bytes:
         """Return the bytes that begin authentication; nothing else can be sent until it is done."""
         if ApiKey.SASL_HANDSHAKE not in self.versions:
-            raise AuthenticationFailed(
-                f"{self.address} does not support SASL: use a listener that does, or remove SASL from security_protocol"
-            )
+            raise self._without_sasl()
         self._exchange = exchange
         handshake = sasl_handshake.SaslHandshakeRequest(mechanism=exchange.mechanism)
         return self._ask(Call(sasl_handshake, handshake, min_version=_FRAMED_FROM_VERSION))
+
+    def _without_sasl(self) -> AuthenticationFailed:
+        return AuthenticationFailed(
+            f"{self.address} does not support SASL: use a listener that does, or remove SASL from security_protocol"
+        )
 
     def _ask(self, call: Call) -> bytes:
         return self._frame(call, self.version_for(call))
@@ -213,6 +216,8 @@ class BrokerConnection:
     def _authenticate(self, exchange: SaslExchange, response: Any) -> bytes:
         """Return the next message of the exchange; empty when it is over and the connection can be used."""
         if isinstance(response, sasl_handshake.SaslHandshakeResponse):
+            if response.error_code == ErrorCode.ILLEGAL_SASL_STATE and not response.mechanisms:
+                raise self._without_sasl()  # a broker names SaslHandshake on listeners without SASL too
             if response.error_code:
                 known = ", ".join(response.mechanisms) or "none"
                 raise AuthenticationFailed(
