@@ -100,7 +100,7 @@ def test_the_mean_of_eager_clients_is_the_limit(rate, sizes, clients, pause_ms):
 
 def test_addresses_that_are_remembered_are_limited(monkeypatch):
     monkeypatch.setattr(accept_rates, "ADDRESS_BUCKETS_MAX", 3)
-    rates = accept_rates.ConnectionRates()
+    rates = accept_rates.AcceptRates()
     rates.follow({(("ip", None),): {CONNECTION_RATE: 1.0}})
     for address in range(10):
         assert rates.admit(f"10.0.0.{address}", 0) == 0.0
@@ -114,7 +114,7 @@ def test_addresses_that_are_remembered_are_limited(monkeypatch):
 
 
 def test_the_lower_rate_of_broker_and_listener_decides():
-    rates = accept_rates.ConnectionRates()
+    rates = accept_rates.AcceptRates()
     rates.configure(10, {"A": 1, "B": None}, window_s=1, now_ms=0)
     assert rates.wait_ms("A", 0) == 0.0
     for _ in range(2):
