@@ -18,6 +18,9 @@ DISCARD_SECONDS_MAX = 5
 BODY_SECONDS_MAX = 30
 """Time in which the body of a request must arrive; a slower client gets 408."""
 
+STALLED_CLIENT_MS_MAX = 60_000
+"""Time for which a client may take no byte of its response; then its connection ends."""
+
 REQUESTS_AT_ONCE_MAX = 2_500
 """Requests and open streams of one manager at the same time; more are refused with 503."""
 

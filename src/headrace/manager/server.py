@@ -15,10 +15,11 @@ import uvicorn
 from headrace.manager.access.users import have_users
 from headrace.manager.app import create_app
 from headrace.manager.catalog.database import Catalog
-from headrace.manager.limits import SOCKET_FRAME_BYTES_MAX, SOCKET_PING_SECONDS
+from headrace.manager.limits import SOCKET_FRAME_BYTES_MAX, SOCKET_PING_SECONDS, STALLED_CLIENT_MS_MAX
 from headrace.manager.settings import ManagerSettings, check_exposure
 from headrace.model.configs.listeners import address_text
 from headrace.operations.errors import OperationError
+from headrace.ports.real.disk import raise_open_file_limit
 
 BACKLOG = 2_048
 SHUTDOWN_SECONDS_MAX = 5
@@ -56,6 +57,7 @@ class _Server(uvicorn.Server):
 
 def run(settings: ManagerSettings) -> None:
     """Serve until a signal stops it."""
+    raise_open_file_limit()
     catalog = Catalog(settings.catalog)
     check_exposure(settings, has_users=catalog.run_here(have_users, writes=False))
     listener = listen(settings.host, settings.port)
@@ -103,12 +105,14 @@ def _websocket_protocol(*arguments: Any, **named: Any) -> asyncio.Protocol:
     return WebSocketsSansIOProtocol(*arguments, **named)
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, *, stalled_ms_max: int = STALLED_CLIENT_MS_MAX) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # Accepted connections inherit it.
+        # Ends a connection whose client takes nothing for this time: its response would keep a reader for ever.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, stalled_ms_max)
         listener.bind((host, port))
         listener.listen(BACKLOG)
     except OSError as error:
