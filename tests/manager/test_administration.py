@@ -114,7 +114,17 @@ def test_a_declared_list_of_topics_is_planned_and_applied(manager: ManagerProces
         ("DELETE", "/v1/users/missing", None, 404, "GET /v1/users lists all"),
         ("PUT", "/v1/cluster/quorum/voters/9", None, 404, "no observer"),
         ("DELETE", "/v1/cluster/quorum/voters/9", None, 404, "no voter"),
-        ("GET", "/v1/quotas", None, 501, "no quotas"),
+        ("PATCH", "/v1/quotas", {"entity": {}, "quotas": {"request_percentage": 1}}, 400, "body.entity"),
+        ("PATCH", "/v1/quotas", {"entity": {"user": "a"}, "quotas": {"speed": 1}}, 400, "body.quotas"),
+        ("PATCH", "/v1/quotas", {"entity": {"user": "a"}, "quotas": {"request_percentage": 0}}, 400, "body.quotas"),
+        (
+            "PATCH",
+            "/v1/quotas",
+            {"entity": {"user": "a", "ip": "::1"}, "quotas": {"request_percentage": 1}},
+            400,
+            "own",
+        ),
+        ("PATCH", "/v1/quotas", {"entity": {"ip": "::1"}, "quotas": {"request_percentage": 1}}, 400, "INVALID_REQUEST"),
         ("GET", "/v1/nothing", None, 404, "/v1/openapi.json"),
         ("PUT", "/v1/cluster", None, 405, "use GET"),
     ],
@@ -168,6 +178,21 @@ def test_the_cluster_and_its_brokers_are_described(manager: ManagerProcess, topi
     assert listed["leads"] == cluster["partitions"]
     assert manager.call("GET", "/v1/brokers/1")["node_id"] == 1
     assert manager.call("GET", "/v1/cluster/quorum")["leader"] == 1
+
+
+def test_quotas_are_set_listed_and_removed(manager: ManagerProcess) -> None:
+    ada = {"entity": {"user": "ada"}, "quotas": {"producer_byte_rate": 1_048_576.0}}
+    manager.call("PATCH", "/v1/quotas?dry_run=true", json=ada)
+    assert manager.call("GET", "/v1/quotas") == []
+    assert manager.call("PATCH", "/v1/quotas", json=ada) == [ada]
+    others = {"entity": {"user": None}, "quotas": {"producer_byte_rate": 1_000.0}}
+    assert manager.call("PATCH", "/v1/quotas", json=others) == [others]
+    assert manager.call("GET", "/v1/quotas") == [others, ada]
+    assert manager.call("GET", "/v1/quotas", params={"user": "ada"}) == [ada]
+    assert manager.call("GET", "/v1/quotas", params={"client_id": "ada"}) == []
+    for entity in (ada, others):
+        manager.call("PATCH", "/v1/quotas", json={**entity, "quotas": {"producer_byte_rate": None}})
+    assert manager.call("GET", "/v1/quotas") == []
 
 
 def test_the_only_voter_stays(manager: ManagerProcess) -> None:

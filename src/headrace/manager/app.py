@@ -35,6 +35,7 @@ from headrace.manager.api import (
     identity_logins,
     managers,
     people,
+    quotas,
     records,
     sessions,
     streams,
@@ -85,6 +86,7 @@ ROUTERS = (
         transactions,
         users,
         access_rules,
+        quotas,
     ),
 )
 

@@ -137,6 +137,7 @@ RULES: dict[tuple[str, str], RouteRule] = {
     ("DELETE", "/v1/acls"): ADMINISTERED,
     ("GET", "/v1/acls/decision"): ADMIN_SEEN,
     ("GET", "/v1/quotas"): ADMIN_SEEN,
+    ("PATCH", "/v1/quotas"): ADMINISTERED,
 }
 """By method and path. The method of a WebSocket is WEBSOCKET. A route that is missing here is refused."""
 

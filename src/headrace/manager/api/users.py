@@ -1,4 +1,4 @@
-"""Users of the cluster, which log in at the brokers by SCRAM; and its quotas."""
+"""Users of the cluster, which log in at the brokers by SCRAM."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -74,12 +74,6 @@ async def remove(parts: Parts, user: Name) -> Response:
 
     await parts.cluster.run(removed)
     return Response(status_code=204)
-
-
-@router.get("/quotas", summary="List the quotas of the cluster", response_model=list[str])
-async def list_quotas() -> Response:
-    """501: this version has no quotas."""
-    raise ApiProblem(501, "this version has no quotas: limit clients by max.connections.per.ip of the brokers")
 
 
 def _raise_refusals(doing: str, outcomes: dict[str, Outcome]) -> None:
