@@ -12,7 +12,6 @@ from headrace.spark.pipelines.definition import (
     BadRecordAction,
     CheckedRows,
     ConsoleSink,
-    DeltaMode,
     DeltaSinkDefinition,
     ExpectationAction,
     ParquetSinkDefinition,
@@ -21,6 +20,7 @@ from headrace.spark.pipelines.definition import (
     SourceFormat,
     TopicSink,
     Watermark,
+    WriteMode,
 )
 from headrace.spark.pipelines.definition_reader import read_pipeline, written_topics
 from headrace.spark.pipelines.nodes import FILE_LENGTH_MAX
@@ -125,7 +125,7 @@ def test_every_key_arrives(tmp_path: Path) -> None:
     assert (routed.topic, routed.topics, routed.value) == (None, ("out-1", "out-2"), None)
     assert parquet == ParquetSinkDefinition(name="sinks[2]", path="files", partition_by=("name",))
     assert delta == DeltaSinkDefinition(
-        name="sinks[3]", path="table", mode=DeltaMode.UPSERT, keys=("id",), order_by="at"
+        name="sinks[3]", path="table", mode=WriteMode.UPSERT, keys=("id",), order_by="at"
     )
     assert console == ConsoleSink(name="sinks[4]", rows=5)
     assert pipeline.trigger.interval_ms is None
@@ -224,7 +224,7 @@ def test_a_wrong_source_is_reported(tmp_path: Path, source: str, text: str) -> N
 
 
 SINK_MISTAKES = [
-    ("{}", "has no kind: there are console, delta, parquet, topic"),
+    ("{}", "has no kind: there are console, database, delta, parquet, topic"),
     ("{topic: b, parquet: c}", "a sink has one kind"),
     ("{topic: b, kee: id}", 'did you mean "key"?'),
     ("{topic: b, key: 'a('}", "never closed"),
@@ -329,3 +329,27 @@ def test_no_text_does_more_than_be_refused(tmp_path_factory: pytest.TempPathFact
 def test_two_tables_are_not_in_one_folder(tmp_path: Path) -> None:
     found = problems(tmp_path, "name: n\nsource: {topic: a}\nsinks:\n  - {parquet: f}\n  - {delta: ./f}\n")
     assert found == [(5, 'sinks[1].delta: "./f" is already the folder of sinks[0]')]
+
+
+DATABASE_MISTAKES = [
+    ("{database: mysql://h/d, table: t}", 'sinks[0].database: "mysql://h/d" is not an address of a database'),
+    ("{database: postgresql://u:pw@h/d, table: t}", "sinks[0].database: the address contains a password"),
+    ("{database: sqlite:///f.db}", "sinks[0] lacks `table`"),
+    ("{database: sqlite:///f.db, table: s.t}", "SQLite has no schemas: write the table as t"),
+    ("{database: sqlite:///f.db, table: a b}", 'sinks[0].table: "a b" is not a valid table name'),
+    ("{database: sqlite:///f.db, table: t, mode: upsert}", "sinks[0] lacks `keys`"),
+    ("{database: sqlite:///f.db, table: t, keys: [id]}", "this is for `mode: upsert` only"),
+    ("{database: sqlite:///f.db, table: t, partition_by: [id]}", '"partition_by" is not known in sinks[0]'),
+]
+
+
+@pytest.mark.parametrize(("sink", "said"), DATABASE_MISTAKES)
+def test_a_wrong_database_sink_is_reported(tmp_path: Path, sink: str, said: str) -> None:
+    found = problems(tmp_path, f"name: n\nsource: {{topic: a}}\nsinks:\n  - {sink}\n")
+    assert any(line == 4 and said in text for line, text in found), found
+
+
+def test_two_sinks_for_one_table_are_refused(tmp_path: Path) -> None:
+    sink = "  - {database: 'sqlite:///f.db', table: t}\n"
+    found = problems(tmp_path, f"name: n\nsource: {{topic: a}}\nsinks:\n{sink}{sink}")
+    assert found == [(5, 'sinks[1].table: "t" is already the table of sinks[0]')]

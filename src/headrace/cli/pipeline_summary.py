@@ -83,5 +83,5 @@ class RunSummary:
             "restarts": max(totals["restarts"], self._supervisor.restarts),
             "rows": totals["rows"],
             "failed_expectations": totals["failed_expectations"],
-            "lag": batch.get("lag"),
+            "lag": {name: batch["lag"][name] for name in ("records", "seconds")} if batch.get("lag") else None,
         }

@@ -18,8 +18,10 @@ from headrace.operations.amounts import count_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headrace.spark.pipelines.definition import Pipeline, Sink
+    from headrace.spark.pipelines.definition import DatabaseSinkDefinition, Pipeline, Sink
 
+DATABASE_FILE = "tables.sqlite"
+"""Takes the place of all databases in a test."""
 DIFFERENCES_SHOWN = 20
 
 
@@ -138,13 +140,23 @@ def _refuse_unknown(pipeline: "Pipeline", folder: Path, expected: Iterable[str])
 
 def output_names(pipeline: "Pipeline") -> list[str]:
     """Return the topics and tables that a pipeline writes, by the names of their files in expected/."""
-    from headrace.spark.pipelines.definition import DeltaSinkDefinition, ParquetSinkDefinition
     from headrace.spark.pipelines.definition_reader import written_topics
 
-    tables = [
-        Path(sink.path).name for sink in pipeline.sinks if isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition)
-    ]
+    tables = [name for sink in pipeline.sinks if (name := _table_name(sink)) is not None]
     return list(dict.fromkeys([*(topic for _, topic in written_topics(pipeline)), *tables]))
+
+
+def _table_name(sink: "Sink") -> str | None:
+    """Return the name of a sink's table in expected/; None for other sinks."""
+    from headrace.spark.pipelines.definition import (
+        DatabaseSinkDefinition,
+        DeltaSinkDefinition,
+        ParquetSinkDefinition,
+    )
+
+    if isinstance(sink, DatabaseSinkDefinition):
+        return sink.table.rpartition(".")[2]
+    return Path(sink.path).name if isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition) else None
 
 
 def run_on_fixtures(
@@ -172,14 +184,20 @@ def run_on_fixtures(
 
 def _moved(pipeline: "Pipeline", folder: Path) -> "Pipeline":
     """Return the same pipeline, with its files in another folder and without retries."""
-    from headrace.spark.pipelines.definition import DeltaSinkDefinition, ParquetSinkDefinition, Restart
+    from headrace.spark.pipelines.definition import (
+        DatabaseSinkDefinition,
+        DeltaSinkDefinition,
+        ParquetSinkDefinition,
+        Restart,
+    )
 
     def moved(sink: "Sink") -> "Sink":
-        return (
-            replace(sink, path=str(folder / Path(sink.path).name))
-            if isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition)
-            else sink
-        )
+        if isinstance(sink, DatabaseSinkDefinition):
+            table = sink.table.rpartition(".")[2]
+            return replace(sink, database=f"sqlite:///{folder / DATABASE_FILE}", table=table, options={})
+        if isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition):
+            return replace(sink, path=str(folder / Path(sink.path).name))
+        return sink
 
     return replace(
         pipeline,
@@ -215,12 +233,19 @@ def _read(bootstrap: str, topic: str) -> list[Mapping[str, Any]]:
 
 def _tables(pipeline: "Pipeline", spark: "SparkSession") -> dict[str, list[Mapping[str, Any]]]:
     """Return the rows of table sinks, by the last part of their paths."""
-    from headrace.spark.pipelines.definition import DeltaSinkDefinition, ParquetSinkDefinition
+    from headrace.spark.pipelines.definition import (
+        DatabaseSinkDefinition,
+        DeltaSinkDefinition,
+        ParquetSinkDefinition,
+    )
 
     spark = spark.newSession()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     found: dict[str, list[Mapping[str, Any]]] = {}
     for sink in pipeline.sinks:
+        if isinstance(sink, DatabaseSinkDefinition):
+            found[sink.table] = [{"value": row} for row in _database_rows(sink)]
+            continue
         path = Path(getattr(sink, "path", ""))
         if isinstance(sink, ParquetSinkDefinition):
             files = [str(path)] if path.exists() else []
@@ -233,6 +258,17 @@ def _tables(pipeline: "Pipeline", spark: "SparkSession") -> dict[str, list[Mappi
             continue
         found[path.name] = [{"value": row} for row in _rows(spark, path, files)]
     return found
+
+
+def _database_rows(sink: "DatabaseSinkDefinition") -> list[Any]:
+    from headrace.spark.sink.databases.dialects import dialect_of
+
+    rows = dialect_of(sink.database, {}).read(sink.table)
+    return [{name: _shown(value) for name, value in row.items()} for row in rows]
+
+
+def _shown(value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else value
 
 
 def _rows(spark: "SparkSession", path: Path, files: list[str]) -> list[Any]:

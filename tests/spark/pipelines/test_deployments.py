@@ -11,11 +11,12 @@ from headrace.spark.pipelines.change_facts import gather_facts, keeps_state
 from headrace.spark.pipelines.change_plan import ChangePlan, StateAction, StorageAction, plan_change
 from headrace.spark.pipelines.definition_reader import read_pipeline
 from headrace.spark.pipelines.problems import DefinitionError
+from headrace.spark.pipelines.records import RunState
 from headrace.spark.pipelines.runner import IncompatibleChange
 from headrace.spark.pipelines.secret_texts import HIDDEN
 from headrace.spark.pipelines.status_topic import opened
 from headrace.testing.embedded import EmbeddedBroker
-from tests.spark.pipelines.helpers import run_once, send, write_pipeline
+from tests.spark.pipelines.helpers import forget_end_of_last_batch, run_once, send, write_pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,13 +74,13 @@ def test_changes_after_a_run(
         assert planned(folder, spark, servers).state is StateAction.UNDECIDED
         assert planned(folder, spark, servers, decide=True).state is state
 
-    (folder / "checkpoint" / "spark-0" / "commits" / "0").unlink()  # as if killed before the end of the batch
+    forget_end_of_last_batch(folder)
     landed, copied = "  - {parquet: landed, partition_by: [day]}\n", "  - {parquet: copy}\n"
     write_pipeline(folder, text.replace(landed + copied, copied + landed))
     with pytest.raises(IncompatibleChange, match="batch 0 is unfinished, and the table copy moved from"):
         run_once(folder, spark, servers)
     write_pipeline(folder, text)
-    run_once(folder, spark, servers)
+    assert run_once(folder, spark, servers).state is RunState.DONE
     assert spark.read.parquet(str(folder / "landed")).count() == 10
 
     (folder / "code.py").write_text(f"def change(rows):\n    raise ValueError('{SECRET} is wrong')\n")

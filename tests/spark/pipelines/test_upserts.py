@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.spark.pipelines.definition import DeltaMode, DeltaSinkDefinition
+from headrace.spark.pipelines.definition import DeltaSinkDefinition, WriteMode
 from headrace.spark.pipelines.upserts import upsert
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Row = tuple[int, int | None, str]
 
-SINK = DeltaSinkDefinition(name="sink", path="table", mode=DeltaMode.UPSERT, keys=("id",), order_by="at")
+SINK = DeltaSinkDefinition(name="sink", path="table", mode=WriteMode.UPSERT, keys=("id",), order_by="at")
 
 
 def test_rows_that_nothing_orders_are_the_oldest_of_their_key(spark: "SparkSession", tmp_path: Path) -> None:

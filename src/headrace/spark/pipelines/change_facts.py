@@ -5,12 +5,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.client import Admin
-from headrace.spark.pipelines.change_plan import Facts, TableFacts, table_names
+from headrace.spark.pipelines.change_plan import Facts, TableFacts, table_name_of, table_names
 from headrace.spark.pipelines.checkpoints import Checkpoint
 from headrace.spark.pipelines.compiler import compile_pipeline
-from headrace.spark.pipelines.definition import DeltaSinkDefinition, ParquetSinkDefinition, Pipeline
+from headrace.spark.pipelines.definition import (
+    DatabaseSinkDefinition,
+    DeltaSinkDefinition,
+    ParquetSinkDefinition,
+    Pipeline,
+)
 from headrace.spark.pipelines.sessions import own_session
 from headrace.spark.pipelines.topics import needs_headers, stream_of
+from headrace.spark.sink.databases.dialects import dialect_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +29,11 @@ def gather_facts(admin: Admin, pipeline: Pipeline) -> Facts:
     tables = [sink for sink in pipeline.sinks if isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition)]
     kinds = {sink.path: isinstance(sink, DeltaSinkDefinition) for sink in tables}
     paths = [*kinds, *table_names(note.texts)]
-    found = {path: _table(pipeline.folder / path, is_delta=kinds.get(path, False)) for path in paths}
+    found: dict[str, TableFacts | None] = {}
+    found |= {path: _table(pipeline.folder / path, is_delta=kinds.get(path, False)) for path in paths}
+    for sink in pipeline.sinks:
+        if isinstance(sink, DatabaseSinkDefinition):
+            found[table_name_of(sink)] = _database_table(sink, pipeline)
     return Facts(
         note=note,
         last_batch=None if last is None else last.number,
@@ -50,6 +60,15 @@ def _table(path: Path, *, is_delta: bool) -> TableFacts | None:
     except ImportError:  # Spark is not installed here
         return TableFacts(None)
     return TableFacts(noted_partition_columns(str(path)))
+
+
+def _database_table(sink: DatabaseSinkDefinition, pipeline: Pipeline) -> TableFacts | None:
+    try:
+        is_there = dialect_of(sink.database, sink.options).below(pipeline.folder).finds(sink.table)
+    except Exception as error:  # of the libraries of the databases
+        said = pipeline.secrets.hide(str(error)).partition("\n")[0]
+        return TableFacts(None, f"the database cannot be reached: {said}")
+    return TableFacts(None) if is_there else None
 
 
 def _delta_table(path: Path) -> TableFacts | None:

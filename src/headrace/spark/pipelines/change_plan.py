@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from headrace.spark.pipelines.checkpoints import Note
 from headrace.spark.pipelines.definition import (
-    DeltaMode,
+    DatabaseSinkDefinition,
     DeltaSinkDefinition,
     ParquetSinkDefinition,
     Pipeline,
@@ -16,11 +16,13 @@ from headrace.spark.pipelines.definition import (
     Sink,
     Source,
     TopicSink,
+    WriteMode,
 )
 from headrace.spark.pipelines.definition_reader import written_topics
 from headrace.spark.pipelines.identity import identity_of, incompatibilities
 from headrace.spark.pipelines.problems import Place
 
+TableSink = ParquetSinkDefinition | DeltaSinkDefinition | DatabaseSinkDefinition
 ABSENT = "(absent)"
 """The text of a key that only the other definition has."""
 
@@ -48,6 +50,8 @@ class TableFacts(NamedTuple):
     """A table that exists; the columns of its folders are None where they cannot be known."""
 
     partition_by: tuple[str, ...] | None
+    problem: str = ""
+    """The reason why the table cannot be looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +213,7 @@ def _topics_of(texts: Mapping[str, str]) -> list[str]:
 
 
 def _tables(pipeline: Pipeline, facts: Facts, before: Mapping[str, str]) -> list[StorageStep]:
-    tables = [sink for sink in pipeline.sinks if isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition)]
+    tables = [sink for sink in pipeline.sinks if isinstance(sink, TableSink)]
     found = [_table(sink, facts) for sink in tables]
     gone = sorted(set(table_names(before)) - {step.name for step in found})
     return found + [
@@ -217,25 +221,43 @@ def _tables(pipeline: Pipeline, facts: Facts, before: Mapping[str, str]) -> list
     ]
 
 
-def _table(sink: ParquetSinkDefinition | DeltaSinkDefinition, facts: Facts) -> StorageStep:
-    is_upsert = isinstance(sink, DeltaSinkDefinition) and sink.mode is DeltaMode.UPSERT
+def _table(sink: TableSink, facts: Facts) -> StorageStep:
+    is_upsert = not isinstance(sink, ParquetSinkDefinition) and sink.mode is WriteMode.UPSERT
     how = "rows replace others by key" if is_upsert else "rows are appended"
-    known = facts.tables.get(sink.path)
+    name = table_name_of(sink)
+    known = facts.tables.get(name)
     if known is None:
-        return StorageStep(sink.path, StorageAction.CREATE, how)
+        return StorageStep(name, StorageAction.CREATE, how)
+    if known.problem:
+        return StorageStep(name, StorageAction.REFUSE, known.problem)
+    if isinstance(sink, DatabaseSinkDefinition):
+        return StorageStep(name, StorageAction.KEEP, how)
     if known.partition_by is not None and known.partition_by != sink.partition_by:
         text = (
             f"is partitioned by {', '.join(known.partition_by) or 'nothing'}, and the file has "
             f"{', '.join(sink.partition_by) or 'nothing'}: use the same, or another folder"
         )
-        return StorageStep(sink.path, StorageAction.REFUSE, text)
-    return StorageStep(sink.path, StorageAction.KEEP, how)
+        return StorageStep(name, StorageAction.REFUSE, text)
+    return StorageStep(name, StorageAction.KEEP, how)
 
 
 def table_names(texts: Mapping[str, str]) -> dict[str, str]:
     """Return the tables of a definition with the names of their sinks."""
-    found = ((text, re.fullmatch(r"(sinks?(?:\[\d+\])?)\.(?:parquet|delta)", key)) for key, text in texts.items())
-    return {text: match[1] for text, match in found if match is not None}
+    found = ((text, re.fullmatch(r"(sinks?(?:\[\d+\])?)\.(parquet|delta|table)", key)) for key, text in texts.items())
+    return {
+        database_table(texts.get(f"{match[1]}.database", ""), text) if match[2] == "table" else text: match[1]
+        for text, match in found
+        if match is not None
+    }
+
+
+def database_table(database: str, table: str) -> str:
+    """Return the name of a table of a database in a plan."""
+    return f"{database} {table}"
+
+
+def table_name_of(sink: TableSink) -> str:
+    return database_table(sink.database, sink.table) if isinstance(sink, DatabaseSinkDefinition) else sink.path
 
 
 def _moved(pipeline: Pipeline, facts: Facts, before: Mapping[str, str]) -> tuple[str, ...]:
@@ -250,7 +272,7 @@ def moved_tables(before: Mapping[str, str], sinks: tuple[Sink, ...], batch: int)
     A table knows a batch by the place of its sink in the file. At another place it would get the batch a second time.
     """
     places = table_names(before)
-    now = {sink.path: sink.name for sink in sinks if isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition)}
+    now = {table_name_of(sink): sink.name for sink in sinks if isinstance(sink, TableSink)}
     return tuple(
         f"batch {batch} is unfinished, and the table {path} moved from {places[path]} to {name}: it may get the batch "
         "twice. Keep the order of the sinks until the batch is complete"

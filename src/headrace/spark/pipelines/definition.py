@@ -74,7 +74,7 @@ class DeliveryGuarantee(StrEnum):
     AT_LEAST_ONCE = "at-least-once"
 
 
-class DeltaMode(StrEnum):
+class WriteMode(StrEnum):
     APPEND = "append"
     UPSERT = "upsert"
 
@@ -172,11 +172,24 @@ class ParquetSinkDefinition:
 class DeltaSinkDefinition:
     name: str
     path: str
-    mode: DeltaMode = DeltaMode.APPEND
+    mode: WriteMode = WriteMode.APPEND
     keys: tuple[str, ...] = ()
     order_by: str | None = None
     """The column that decides which of several rows with one key is the newest."""
     partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseSinkDefinition:
+    name: str
+    database: str
+    """The URL of a database."""
+    table: str
+    mode: WriteMode = WriteMode.APPEND
+    keys: tuple[str, ...] = ()
+    order_by: str | None = None
+    """The column that decides which of several rows with one key is the newest."""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -186,7 +199,7 @@ class ConsoleSink:
     rows: int = 20
 
 
-Sink = TopicSink | ParquetSinkDefinition | DeltaSinkDefinition | ConsoleSink
+Sink = TopicSink | ParquetSinkDefinition | DeltaSinkDefinition | DatabaseSinkDefinition | ConsoleSink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

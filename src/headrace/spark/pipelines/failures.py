@@ -11,7 +11,7 @@ from headrace.spark.pipelines.user_code import row_problem
 
 _ANNOUNCED = re.compile(r"terminated with exception: (?P<rest>.*)", re.DOTALL)
 _PYTHON_ERROR = re.compile(
-    r"^(?:[\w.]+\.)?(?P<kind>[A-Z]\w*(?:Error|Exception|Full|Fenced|Closed|Rows|Loss|Lost)?): (?P<said>.+)$",
+    r"^(?:[\w.]+\.)?(?P<kind>[A-Z]\w*(?:Error|Exception|Full|Fenced|Closed|Rows|Loss|Lost|Fit)?): (?P<said>.+)$",
     re.MULTILINE,
 )
 _PLAN = "\n=== Streaming Query ==="
@@ -27,7 +27,7 @@ missing table (42P01) may return.
 FINAL_KINDS = frozenset(
     (
         "DataLost", "OptionError", "CheckpointError", "RowError", "RowTooLarge", "BadRecord", "TooManyRows",
-        "SameBatchTwice", "SameLaneTwice", "LanesMixed", "ParseException", "WrittenByEarlierVersion",
+        "SameBatchTwice", "SameLaneTwice", "LanesMixed", "ParseException", "WrittenByEarlierVersion", "RowsDoNotFit",
     )
 )  # fmt: skip
 """Error classes that the same data and definition cause again."""

@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING
 from headrace.spark.pipelines.definition import (
     BadRecordAction,
     ConsoleSink,
-    DeltaMode,
+    DatabaseSinkDefinition,
     DeltaSinkDefinition,
     ParquetSinkDefinition,
     Pipeline,
     Sink,
     TopicSink,
+    WriteMode,
 )
 from headrace.spark.pipelines.failpoints import Failpoint, reach
 from headrace.spark.pipelines.output_rows import RECORDS, ROW
 from headrace.spark.pipelines.upserts import upsert
+from headrace.spark.sink.databases.dialects import dialect_of
+from headrace.spark.sink.databases.merge import merge_rows
+from headrace.spark.sink.databases.table import DatabaseTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,26 +89,48 @@ class MicroBatchWriter:
             if isinstance(sink, ConsoleSink):
                 rows.show(sink.rows, truncate=False)
                 return
+            if isinstance(sink, DatabaseSinkDefinition):
+                merge_rows(rows, self._database_table(sink, rows), number)
+                return
             assert isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition)
             path = str(self.pipeline.folder.absolute() / sink.path)  # workers have other current directories
-            identity = self._identity(sink.name.replace("[", "-").replace("]", ""), number)
-            if isinstance(sink, DeltaSinkDefinition) and sink.mode is DeltaMode.UPSERT:
-                history = self.batch_key or _query_id(rows)
-                upsert(rows, path, sink, owner=f"{history}.{identity['sinkName']}", batch_id=number)
+            if isinstance(sink, DeltaSinkDefinition) and sink.mode is WriteMode.UPSERT:
+                upsert(rows, path, sink, owner=self._owner(sink, rows), batch_id=number)
                 return
             kind = "headrace-parquet" if isinstance(sink, ParquetSinkDefinition) else "headrace-delta"
             partitioned = {"partitionColumns": ",".join(sink.partition_by)} if sink.partition_by else {}
-            options = {**sink.options, **partitioned, **identity}
+            options = {**sink.options, **partitioned, **self._identity(_label(sink), number)}
             rows.write.format(kind).mode("append").options(**options).save(path)
 
         return write
 
+    def _database_table(self, sink: DatabaseSinkDefinition, rows: "DataFrame") -> DatabaseTable:
+        return DatabaseTable(
+            dialect=dialect_of(sink.database, sink.options).below(self.pipeline.folder),
+            table=sink.table,
+            owner=self._owner(sink, rows),
+            keys=sink.keys,
+            order_by=sink.order_by,
+        )
+
+    def _owner(self, sink: Sink, rows: "DataFrame") -> str:
+        """Return the name under which a table that the driver merges into knows the batches of this sink."""
+        return f"{self.batch_key or _query_id(rows)}.{self._sink_name(_label(sink))}"
+
+    def _sink_name(self, sink: str) -> str:
+        return f"{self.pipeline.name}.{self.generation}.{sink}"
+
     def _identity(self, sink: str, number: int) -> Mapping[str, str]:
         """Return the identity of this write for the sink; the sink identifies a stream's batches by itself."""
-        name = f"{self.pipeline.name}.{self.generation}.{sink}"
+        name = self._sink_name(sink)
         if self.batch_key is None:
             return {"sinkName": name}
         return {"sinkName": name, "idempotenceKey": self.batch_key, "idempotenceBatchId": str(number)}
+
+
+def _label(sink: Sink) -> str:
+    """Return the place of the sink in the file, in letters that the name of a sink can have."""
+    return sink.name.replace("[", "-").replace("]", "")
 
 
 def _query_id(rows: "DataFrame") -> str:

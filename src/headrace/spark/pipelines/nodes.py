@@ -26,7 +26,7 @@ SHOWN_LENGTH_MAX = 40
 _KINDS: Mapping[type[Node], str] = {SequenceNode: "list", MappingNode: "mapping"}
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
 NULL_TAG = "tag:yaml.org,2002:null"
-WOULD_SHOW = "a secret is not possible here, where it would be shown: use it in the options of a source or topic"
+WOULD_SHOW = "a secret is not possible here, where it would be shown: use it in the options of a source or sink"
 NO_VALUE = "there is no value: write one, or leave this out"
 _INTEGER = re.compile(r"-?[0-9][0-9_]{0,17}")
 

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING
 
 from headrace.spark.pipelines.definition import (
     CheckedRows,
-    ConsoleSink,
-    DeltaSinkDefinition,
-    ParquetSinkDefinition,
     Pipeline,
     TopicSink,
 )
@@ -30,7 +27,7 @@ QUARANTINE_PREFIX = "hr-quarantine-"
 
 def has_tables(pipeline: Pipeline) -> bool:
     """Return whether a sink takes rows as they are."""
-    return any(isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition | ConsoleSink) for sink in pipeline.sinks)
+    return any(not isinstance(sink, TopicSink) for sink in pipeline.sinks)
 
 
 def judged_rows(transformed: "DataFrame", pipeline: Pipeline) -> "DataFrame":

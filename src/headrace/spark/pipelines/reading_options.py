@@ -39,6 +39,14 @@ def table_options(section: YamlSection) -> Mapping[str, str]:
     return _checked(section, parse)
 
 
+def check_address(url: str, table: str, options: Mapping[str, str]) -> None:
+    """Refuse what is not the address of a database, or a table that it cannot have, with a ValueError."""
+    from headrace.spark.sink.databases.dialects import SQLite, dialect_of
+
+    if isinstance(dialect_of(url, options), SQLite) and "." in table:
+        raise ValueError(f"SQLite has no schemas: write the table as {table.rpartition('.')[2]}")
+
+
 def _checked(section: YamlSection, parse: Callable[[Mapping[str, str]], None]) -> Mapping[str, str]:
     """Return the options; an invalid one is reported with its line."""
     options = section.pairs("options", secrets=True)

@@ -7,19 +7,20 @@ from headrace.spark.pipelines.definition import (
     PARTITIONS_MAX,
     SINKS_MAX,
     ConsoleSink,
+    DatabaseSinkDefinition,
     DeliveryGuarantee,
-    DeltaMode,
     DeltaSinkDefinition,
     ParquetSinkDefinition,
     Sink,
     TopicSink,
+    WriteMode,
 )
 from headrace.spark.pipelines.nodes import YamlSection
-from headrace.spark.pipelines.reading_options import table_options, topic_options
-from headrace.spark.pipelines.reading_values import folder_path, topic_name
+from headrace.spark.pipelines.reading_options import check_address, table_options, topic_options
+from headrace.spark.pipelines.reading_values import folder_path, table_name, topic_name
 from headrace.spark.pipelines.sql_text import check_expression
 
-KINDS = ("topic", "topic_from", "parquet", "delta", "console")
+KINDS = ("topic", "topic_from", "parquet", "delta", "database", "console")
 CONSOLE_ROWS_MAX = 10_000
 JSON_VALUE = "json"
 
@@ -59,9 +60,13 @@ def _refuse_two_shapes(root: YamlSection, sinks: list[TopicSink]) -> None:
 
 
 def _refuse_shared_folders(root: YamlSection, sinks: tuple[Sink, ...]) -> None:
-    """Refuse two tables in one folder: they would be one table with every row twice."""
+    """Refuse two sinks for one table: it would have every row twice."""
     owners: dict[str, str] = {}
     for sink in sinks:
+        if isinstance(sink, DatabaseSinkDefinition):
+            first = owners.setdefault(f"{sink.database} {sink.table}", sink.name)
+            if first != sink.name:
+                root.wrong(f"{sink.name}.table", f'"{sink.table}" is already the table of {first}')
         if isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition):
             first = owners.setdefault(os.path.normpath(sink.path), sink.name)
             if first != sink.name:
@@ -77,7 +82,7 @@ def _sink(section: YamlSection) -> Sink | None:
         else:
             section.findings.add_at(section.place, f"{section.path} has no kind: {guess('', KINDS)}")
         return None
-    readers = {"parquet": _parquet, "delta": _delta, "console": _console}
+    readers = {"parquet": _parquet, "delta": _delta, "database": _database, "console": _console}
     sink = readers.get(kinds[0], _topic)(section)
     section.finish()
     return sink
@@ -120,19 +125,10 @@ def _parquet(section: YamlSection) -> Sink | None:
 
 def _delta(section: YamlSection) -> Sink | None:
     path = section.parsed("delta", folder_path)
-    mode, keys = section.choice("mode", DeltaMode, DeltaMode.APPEND), section.texts("keys")
+    mode, keys, order_by = _mode(section)
     partition_by, options = section.texts("partition_by"), table_options(section)
-    order_by = section.text("order_by")
-    if mode is DeltaMode.UPSERT and not keys:
-        section.missing("keys", "keys: [id]")
-    if mode is DeltaMode.UPSERT and order_by is None:
-        section.missing("order_by", "order_by: changed_at")
-    if mode is DeltaMode.UPSERT and options:
+    if mode is WriteMode.UPSERT and options:
         section.wrong("options", "an upsert has no options: leave them out")
-    if mode is DeltaMode.APPEND:
-        for key in ("keys", "order_by"):
-            if key in section:
-                section.wrong(key, "this is for `mode: upsert` only")
     if path is None:
         return None
     return DeltaSinkDefinition(
@@ -143,6 +139,38 @@ def _delta(section: YamlSection) -> Sink | None:
         order_by=order_by,
         partition_by=partition_by,
         options=options,
+    )
+
+
+def _mode(section: YamlSection) -> tuple[WriteMode, tuple[str, ...], str | None]:
+    """Return the mode, the keys of an upsert, and the column that orders rows with one key."""
+    mode, keys = section.choice("mode", WriteMode, WriteMode.APPEND), section.texts("keys")
+    order_by = section.text("order_by")
+    if mode is WriteMode.UPSERT and not keys:
+        section.missing("keys", "keys: [id]")
+    if mode is WriteMode.UPSERT and order_by is None:
+        section.missing("order_by", "order_by: changed_at")
+    if mode is WriteMode.APPEND:
+        for key in ("keys", "order_by"):
+            if key in section:
+                section.wrong(key, "this is for `mode: upsert` only")
+    return mode, keys, order_by
+
+
+def _database(section: YamlSection) -> Sink | None:
+    database, table = section.text("database"), section.parsed("table", table_name)
+    mode, keys, order_by = _mode(section)
+    options = section.pairs("options", secrets=True)
+    if "table" not in section:
+        section.missing("table", "table: orders")
+    if database is None or table is None:
+        return None
+    try:
+        check_address(database, table, options)
+    except ValueError as error:
+        section.wrong("database", str(error))
+    return DatabaseSinkDefinition(
+        name=section.path, database=database, table=table, mode=mode, keys=keys, order_by=order_by, options=options
     )
 
 

@@ -28,6 +28,7 @@ OPTIONS_OF_RUNNER = {
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 _VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _MILLISECONDS = re.compile(r"[0-9]{11,15}")
 
@@ -38,6 +39,12 @@ def topic_name(text: str) -> str:
             f'"{text}" is not a valid topic name: use letters, digits, ".", "_" and "-", at most '
             f"{TOPIC_NAME_LENGTH_MAX}"
         )
+    return text
+
+
+def table_name(text: str) -> str:
+    if not _TABLE.fullmatch(text):
+        raise ValueError(f'"{text}" is not a valid table name: use letters, digits and "_", as in shop.orders')
     return text
 
 

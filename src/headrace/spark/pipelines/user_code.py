@@ -8,7 +8,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from headrace.spark.pipelines.definition import ConsoleSink, Pipeline, PythonFunction, TopicSink
+from headrace.spark.pipelines.definition import (
+    DeltaSinkDefinition,
+    ParquetSinkDefinition,
+    Pipeline,
+    PythonFunction,
+    TopicSink,
+)
 from headrace.spark.pipelines.problems import DefinitionError, Problem
 
 if TYPE_CHECKING:
@@ -98,7 +104,7 @@ def expression_texts(pipeline: Pipeline) -> dict[str, str]:
         if isinstance(sink, TopicSink):
             given = {key: getattr(sink, key) for key in ("key", "value", "headers", "partition", "topic_from")}
             texts |= {f"{sink.name}.{key}": text for key, text in given.items() if text is not None}
-        elif not isinstance(sink, ConsoleSink):
+        elif isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition):
             texts[f"{sink.name}.partition_by"] = ",".join(sink.partition_by)
     return texts
 
