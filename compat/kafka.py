@@ -73,14 +73,14 @@ def apache_kafka(settings: Mapping[str, str]) -> Iterator[ApacheKafka]:
     subprocess.run(format_storage, check=True, stdout=quiet, stderr=quiet, timeout=START_S_MAX)
     process = subprocess.Popen((*java, "kafka.Kafka", str(properties)), stdout=quiet, stderr=quiet)
     try:
-        _wait_for(port)
+        wait_for_port(port)
         yield ApacheKafka(f"127.0.0.1:{port}")
     finally:
         stop(process, STOP_S_MAX)
         shutil.rmtree(folder)
 
 
-def _wait_for(port: int) -> None:
+def wait_for_port(port: int) -> None:
     deadline = time.monotonic() + START_S_MAX
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):

@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from compat.access_rules import run as access_rules
 from compat.cases import CASES, Case
 from compat.clients import RELEASES, Release
 from compat.environments import ROOT, Missing, worker_environment
 from compat.go_client.run import run_go_client
 from compat.java_client.run import run_java_client
 from compat.kafka import apache_kafka
+from compat.kafka_tools.run import run_kafka_tools
 from compat.librdkafka.outcomes import stored
 from compat.librdkafka.run import KAFKA, run_suite
 from compat.librdkafka.section import section
@@ -166,6 +168,12 @@ def run_spark_tests() -> int:
     return status
 
 
+def run_security_tests() -> int:
+    status = access_rules.run_access_rules()
+    write_section(access_rules.section(access_rules.stored()))
+    return status | run_kafka_tools()
+
+
 def run_librdkafka_tests(numbers: str, *, only: str) -> int:
     """The exit status: 1 for a test that left the allow-list, or that fails for no known reason."""
     chosen = [] if numbers == ALL else numbers.split(",")
@@ -188,7 +196,11 @@ def run_clients() -> int:
         missing["Apache Kafka's DumpLogSegments"] = str(lacking)
     for name, outcome in dumps.items():
         print(f"DumpLogSegments, {name}: {outcome.result} {outcome.detail}", flush=True)
-    sections = (section(stored()), spark_connector.section(spark_connector.stored()))
+    sections = (
+        section(stored()),
+        spark_connector.section(spark_connector.stored()),
+        access_rules.section(access_rules.stored()),
+    )
     PAGE.write_text(page(CASES, columns, dumps, missing, sections))
     print(f"written: {PAGE.relative_to(ROOT)}")
     return told(complaints(columns, dumps))
@@ -219,11 +231,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--own-client", action="store_true", help="only Headrace's own client against Apache Kafka")
     parser.add_argument("--go-client", action="store_true", help="only the program for a Go client")
     parser.add_argument("--spark", action="store_true", help="only Spark: its connector, its oldest release, and lanes")
+    parser.add_argument("--security", action="store_true", help="only access rules and Kafka's own commands for them")
     options = parser.parse_args(arguments)
     if options.own_client:
         return run_own_client()
     if options.go_client:
         return run_go_client()
+    if options.security:
+        return run_security_tests()
     if options.spark:
         return run_spark()
     if options.librdkafka:
@@ -232,7 +247,7 @@ def main(arguments: list[str]) -> int:
         columns, _ = run_releases(options.only, kafka=options.kafka)
         return told(complaints(columns, {}))
     suites = run_clients() | run_librdkafka_tests(ALL, only="") | run_own_client()
-    return suites | run_java_client() | run_go_client() | run_spark()
+    return suites | run_java_client() | run_security_tests() | run_go_client() | run_spark()
 
 
 if __name__ == "__main__":

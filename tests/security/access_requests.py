@@ -26,6 +26,7 @@ NAMES = frozenset(
 CONSUMER_GROUP = "-k"
 """Ends the name of a group of KIP-848 members."""
 
+TIMEOUT_MS = 10_000
 PRODUCER_ID, PRODUCER_EPOCH = 7, 0
 
 
@@ -65,6 +66,8 @@ class AccessCase(NamedTuple):
             found = self._filled(self.table.name + field.type.name, field.type.fields, name, version)
         elif field.name in NAMES:
             found = name
+        elif field.name == "timeout_ms":
+            found = TIMEOUT_MS
         else:
             found = {"string": "x", "bool": False, "uuid": bytes(16)}.get(
                 field.type.name, b"x" if field.type.name in ("bytes", "records") else 0
@@ -128,7 +131,7 @@ CASES = (
     AccessCase(ApiKey.JOIN_GROUP, GROUP, {"session_timeout_ms": 10_000, "member_id": ""}),
     AccessCase(ApiKey.HEARTBEAT, GROUP),
     AccessCase(ApiKey.LEAVE_GROUP, GROUP),
-    AccessCase(ApiKey.SYNC_GROUP, GROUP),
+    AccessCase(ApiKey.SYNC_GROUP, GROUP, {"protocol_type": "consumer", "protocol_name": "x"}),
     AccessCase(ApiKey.DESCRIBE_GROUPS, GROUP),
     AccessCase(ApiKey.LIST_GROUPS, None, {"states_filter": (), "types_filter": ()}),
     AccessCase(

@@ -10,6 +10,7 @@ from headrace.broker.api import describe_topic_partitions
 from headrace.broker.api.access_table import CHECKS, WITHOUT_CHECK
 from headrace.broker.api.registry import SERVED
 from headrace.core.access.acls import Permission
+from headrace.core.controller.access_rules import OPERATIONS
 from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
@@ -42,7 +43,7 @@ def secured_broker():
     broker = ruled_broker()
     denied = {(check.operation, check.resource_type) for checks in CHECKS.values() for check in checks}
     rules = []
-    for operation, resource_type in sorted(denied):
+    for operation, resource_type in sorted(each for each in denied if each[0] in OPERATIONS[each[1]]):
         host = host_without(operation, resource_type)
         rules.append(rule(resource_type, host, operation, Permission.DENY))
         rules += [rule(each, host, Operation.ALL) for each in RESOURCES]

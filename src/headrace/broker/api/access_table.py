@@ -109,7 +109,13 @@ CHECKS: Mapping[ApiKey, tuple[AccessCheck, ...]] = {
         _either(Operation.CREATE, _TOPIC, _ERRORS[_TOPIC], _CREATES),
         AccessCheck(Operation.DESCRIBE_CONFIGS, _TOPIC, None, "the response has the configs"),
     ),
-    ApiKey.DELETE_TOPICS: (_needs(Operation.DELETE, _TOPIC),),
+    ApiKey.DELETE_TOPICS: (
+        _either(Operation.DELETE, _TOPIC, _ERRORS[_TOPIC], "a topic that exists"),
+        _either(Operation.DESCRIBE, _TOPIC, _ERRORS[_TOPIC], "a topic that does not exist"),
+        _either(
+            Operation.DELETE, _CLUSTER, _ERRORS[_TOPIC], "instead of both; only a rule for All operations gives it"
+        ),
+    ),
     ApiKey.DELETE_RECORDS: (_needs(Operation.DELETE, _TOPIC),),
     ApiKey.INIT_PRODUCER_ID: (
         _needs(Operation.WRITE, _ID, "a transactional producer"),
@@ -170,7 +176,7 @@ CHECKS: Mapping[ApiKey, tuple[AccessCheck, ...]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (_READS_GROUP, _needs(Operation.DESCRIBE, _TOPIC, "topics subscribed by name")),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (
         _DESCRIBES_GROUP,
-        _needs(Operation.DESCRIBE, _TOPIC, "every topic of its members"),
+        _needs(Operation.DESCRIBE, _TOPIC, "every topic that is assigned to its members"),
     ),
     ApiKey.LIST_CONFIG_RESOURCES: (_needs(Operation.DESCRIBE_CONFIGS, _CLUSTER),),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (

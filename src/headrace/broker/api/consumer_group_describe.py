@@ -76,9 +76,8 @@ def _group(
 
 
 def _topics(ctx: RequestContext, group: DescribedConsumerGroup) -> set[str]:
-    """Return the topics that the description would name."""
-    known = ctx.image.topics_by_id
-    found = {topic for member in group.members for topic in member.subscription.topics}
+    """Return the topics that are assigned, as Kafka checks them."""
+    known, found = ctx.image.topics_by_id, set[str]()
     for member in group.members:
         for partitions in (member.assigned, member.target):
             found.update(known[TopicId(each)].name for each in by_topic(partitions) if TopicId(each) in known)

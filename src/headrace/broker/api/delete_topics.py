@@ -6,7 +6,7 @@ from headrace.broker.api.support.mutation_quota import MutationQuota
 from headrace.broker.api.support.proposals import park_until_committed
 from headrace.broker.cluster.proposal import ProposalFailed
 from headrace.core.controller.commands import TopicResult, TopicToDelete
-from headrace.model.access import AclResourceType, Operation
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicId
 from headrace.wire.messages.delete_topics import (
@@ -61,7 +61,11 @@ def _allowed(ctx: RequestContext, topic: TopicToDelete) -> bool:
         if found is None:
             return True  # nothing to protect: the controller answers that the id is unknown
         name = found.name
-    return ctx.authorized(Operation.DELETE, AclResourceType.TOPIC, name)
+    # A client that may describe the topic learns that it is missing.
+    operation = Operation.DELETE if name in ctx.image.topics else Operation.DESCRIBE
+    return ctx.authorized(Operation.DELETE, AclResourceType.CLUSTER, CLUSTER_NAME) or ctx.authorized(
+        operation, AclResourceType.TOPIC, name
+    )
 
 
 def _result(ctx: RequestContext, result: TopicResult) -> DeleteTopicsResponseTopic:

@@ -22,11 +22,10 @@ def handle(request: SyncGroupRequest, ctx: RequestContext) -> object:
 
 
 def _error(request: SyncGroupRequest, ctx: RequestContext) -> ErrorCode:
-    error = group_error(ctx, Operation.READ, request.group_id)
     protocol_missing = request.protocol_type is None or request.protocol_name is None
-    if error is ErrorCode.NONE and protocol_missing and ctx.version >= _PROTOCOL_REQUIRED_FROM:
+    if protocol_missing and ctx.version >= _PROTOCOL_REQUIRED_FROM:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    return error
+    return group_error(ctx, Operation.READ, request.group_id)
 
 
 def _command(request: SyncGroupRequest) -> Sync:

@@ -22,7 +22,7 @@ RULES_MAX = 100_000
 NAME_LENGTH_MAX = 1_000
 """Characters of the name of a resource, a principal or a host in a rule."""
 
-_OPERATIONS: dict[int, frozenset[Operation]] = {
+OPERATIONS: dict[int, frozenset[Operation]] = {
     AclResourceType.TOPIC: frozenset(
         {
             Operation.READ,
@@ -142,7 +142,7 @@ def _check_level(image: MetadataImage) -> None:
 
 
 def _check(rule: AccessRule) -> None:
-    operations = _OPERATIONS.get(rule.resource_type)
+    operations = OPERATIONS.get(rule.resource_type)
     if operations is None:
         raise _invalid("a rule is for topics, groups, the cluster, transactional ids, users or delegation tokens")
     if rule.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):

@@ -1,0 +1,1 @@
+"""Random access rules and requests, whose outcome must be that of Apache Kafka with its StandardAuthorizer."""

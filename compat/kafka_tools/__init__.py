@@ -1,0 +1,1 @@
+"""Apache Kafka's own commands for access rules and users, with this broker."""
