@@ -120,7 +120,7 @@ def test_many_brokers_live_in_one_process() -> None:
 
 def test_nothing_is_left_behind() -> None:
     broker = EmbeddedBroker().start()
-    folder = broker._folder
+    folder = broker._folders[0]
     assert folder is not None
     assert Path(folder).is_dir()
     broker.stop()
@@ -168,7 +168,7 @@ def test_a_killed_test_run_leaves_its_folder_for_the_next(place: Path) -> None:
     script = (
         "import os, signal, sys; from headrace.testing import EmbeddedBroker, private_folders;"
         "private_folders.MEMORY_FOLDER = sys.argv[1]; broker = EmbeddedBroker().start();"
-        "print(broker._folder, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+        "print(broker._folders[0], flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     )
     killed = subprocess.run([sys.executable, "-c", script, str(place)], capture_output=True, text=True, check=False)
     folder = Path(killed.stdout.strip())

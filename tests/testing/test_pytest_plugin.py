@@ -26,6 +26,12 @@ USERS_TESTS = """
         headrace_broker.create_topic("orders", partitions=4)
         roundtrip(headrace_broker.bootstrap_servers, headrace_broker.create_topic("one"))
 
+    def test_own_secure_broker(headrace_secure_broker):
+        topic = headrace_secure_broker.create_topic("orders")
+        producer = confluent_kafka.Producer({**headrace_secure_broker.client_settings(), "log_level": 0})
+        producer.produce(topic, b"hello")
+        assert producer.flush(60) == 0
+
     def test_own_topic(headrace_topic, headrace_session_broker):
         roundtrip(headrace_session_broker.bootstrap_servers, headrace_topic)
 
@@ -54,7 +60,7 @@ USERS_TEST_OF_A_CLUSTER = """
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_users_project_gets_brokers_and_topics(pytester: pytest.Pytester, workers: int) -> None:
     outcome = run(pytester, USERS_TESTS, *(["-n", str(workers)] if workers else []))
-    outcome.assert_outcomes(passed=4)
+    outcome.assert_outcomes(passed=5)
 
 
 def test_a_users_project_gets_a_cluster(pytester: pytest.Pytester) -> None:

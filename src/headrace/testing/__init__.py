@@ -13,14 +13,19 @@ from headrace.testing.embedded import EmbeddedBroker
 
 if TYPE_CHECKING:
     from headrace.testing.cluster import EmbeddedCluster
+    from headrace.testing.security import BrokerSecurity
 
-__all__ = ["EmbeddedBroker", "EmbeddedCluster"]
+__all__ = ["BrokerSecurity", "EmbeddedBroker", "EmbeddedCluster"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the cluster when it is first used: a test with one broker does not pay for it."""
+    """Import the cluster and the security when they are first used: a test with one broker does not pay for them."""
     if name == "EmbeddedCluster":
         from headrace.testing.cluster import EmbeddedCluster
 
         return EmbeddedCluster
+    if name == "BrokerSecurity":
+        from headrace.testing.security import BrokerSecurity
+
+        return BrokerSecurity
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,15 +11,21 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from headrace.broker.node import Node
 from headrace.broker.process import real_ports
 from headrace.model.configs.values import BrokerConfig
+from headrace.model.toml_text import toml_lines
 from headrace.ports.real.processes import stop
 from headrace.testing.private_folders import make_private_folder, remove_private_folder
 from headrace.testing.topic_calls import TopicCalls
+
+if TYPE_CHECKING:
+    from headrace.client import Admin
+    from headrace.testing.security import BrokerSecurity
 
 START_MS_MAX = 30_000
 STOP_MS_MAX = 60_000
@@ -37,16 +43,28 @@ TEST_DEFAULTS: Mapping[str, str] = {
 
 
 class EmbeddedBroker(TopicCalls):
-    """Pass Kafka's property names in `config`; with `data_dir` the data outlives the broker."""
+    """Pass Kafka's property names in `config`; with `data_dir` the data outlives the broker.
+
+    With `security`, clients need TLS and a password; `client_settings` returns the settings of one.
+    """
 
     def __init__(
-        self, *, data_dir: str | None = None, process: bool = False, config: Mapping[str, str] | None = None
+        self,
+        *,
+        data_dir: str | None = None,
+        process: bool = False,
+        config: Mapping[str, str] | None = None,
+        security: "BrokerSecurity | None" = None,
     ) -> None:
         super().__init__()
+        self._security = security
         self._data_dir = data_dir
         self._own_process = process
         self._config = dict(config or {})
-        self._folder: str | None = None
+        self._folders: list[str] = []
+        """Private folders: of the data, and of secrets."""
+        self._secrets: Path | None = None
+        """The private folder with certificates, and with the config file of a process."""
         self._runner: _ThreadRunner | _ProcessRunner | None = None
 
     # Start and stop
@@ -55,27 +73,52 @@ class EmbeddedBroker(TopicCalls):
         assert self._runner is None, "this broker is already running"
         folder = self._data_dir
         if folder is None:
-            folder = self._folder = make_private_folder()
-            atexit.register(self.stop)
-        texts = {**TEST_DEFAULTS, "log.dirs": folder, **self._config}
+            folder = self._new_folder()
+        if self._own_process or self._security is not None:
+            self._secrets = Path(self._new_folder())
         try:
-            self._runner = _ProcessRunner(texts) if self._own_process else _ThreadRunner(texts)
+            texts = {**TEST_DEFAULTS, "log.dirs": folder, **self._secured(), **self._config}
+            if self._own_process:
+                assert self._secrets is not None
+                self._runner = _ProcessRunner(texts, self._secrets)
+            else:
+                self._runner = _ThreadRunner(texts)
+            self._add_users()
         except BaseException:
-            self._remove_folder()
+            self.stop()
             raise
         return self
+
+    def _new_folder(self) -> str:
+        if not self._folders:
+            atexit.register(self.stop)
+        self._folders.append(make_private_folder())
+        return self._folders[-1]
+
+    def _secured(self) -> Mapping[str, str]:
+        if self._security is None:
+            return {}
+        from headrace.testing.security import prepare
+
+        assert self._secrets is not None
+        return prepare(self._security, self._secrets)
+
+    def _add_users(self) -> None:
+        if self._security is not None:
+            from headrace.testing.security import add_users
+
+            assert self._runner is not None
+            add_users(self._security, self._runner.addresses[-1])
 
     def stop(self) -> None:
         """Stop cleanly and remove a private folder; may be called twice."""
         runner, self._runner = self._runner, None
         if runner is not None:
             runner.stop()
-        self._remove_folder()
-
-    def _remove_folder(self) -> None:
-        folder, self._folder = self._folder, None
-        if folder is not None:
+        folders, self._folders = self._folders, []
+        for folder in folders:
             remove_private_folder(folder)
+        if folders:
             atexit.unregister(self.stop)
 
     def __enter__(self) -> Self:
@@ -92,7 +135,24 @@ class EmbeddedBroker(TopicCalls):
     def bootstrap_servers(self) -> str:
         """Return HOST:PORT, as every Kafka client accepts it."""
         assert self._runner is not None, "start the broker first: `with EmbeddedBroker() as broker:`"
-        return self._runner.address
+        return self._runner.addresses[0]
+
+    def client_settings(self, user: str | None = None) -> dict[str, str]:
+        """Return the settings of a client, as confluent-kafka and Headrace's own client take them.
+
+        With `security` they are those of a user, by default of the first one.
+        """
+        from headrace.testing.security import client_settings
+
+        return client_settings(self._security, self._secrets, self.bootstrap_servers, user)
+
+    def _admin(self) -> "Admin":
+        if self._security is None:
+            return super()._admin()
+        from headrace.client import Admin
+
+        assert self._runner is not None
+        return Admin(self._runner.addresses[-1])
 
     @property
     def process_id(self) -> int:
@@ -111,8 +171,8 @@ class _ThreadRunner:
         self._failure: BaseException | None = None
         while not self._node.ready and not self._node.failed:
             self._node.turn(START_MS_MAX)
-        self.address = self._node.addresses[0]
-        self._thread = threading.Thread(target=self._run, name=f"headrace {self.address}", daemon=True)
+        self.addresses = tuple(self._node.addresses)
+        self._thread = threading.Thread(target=self._run, name=f"headrace {self.addresses[0]}", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
@@ -139,14 +199,19 @@ class _ThreadRunner:
 class _ProcessRunner:
     """Runs `headrace broker` in a separate process."""
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        settings = [argument for key, value in texts.items() for argument in ("--set", f"{key}={value}")]
+    def __init__(self, texts: Mapping[str, str], folder: Path) -> None:
+        """Write the configs to a file in a private folder: other users could read passwords among arguments."""
+        file = folder / "server.toml"
+        file.write_text(toml_lines(texts))
         self._process = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
-            [sys.executable, "-m", "headrace", "broker", *settings],
+            [sys.executable, "-m", "headrace", "broker", "--config", str(file)],
             stdout=subprocess.PIPE,
             text=True,
         )
         self.process_id = self._process.pid
+        self.addresses = tuple(self._address() for _ in BrokerConfig.from_texts(texts).listeners)
+
+    def _address(self) -> str:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         match = re.fullmatch(r"headrace listening on (\S+)\n", line)
@@ -154,7 +219,7 @@ class _ProcessRunner:
             self._process.kill()
             self.stop()
             raise RuntimeError(f"the broker process did not start; it printed {line!r}, more is on stderr")
-        self.address = match[1]
+        return match[1]
 
     def stop(self) -> None:
         stop(self._process, STOP_MS_MAX / 1000)

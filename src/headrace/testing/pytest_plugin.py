@@ -8,6 +8,7 @@ import pytest
 if TYPE_CHECKING:
     from headrace.testing.cluster import EmbeddedCluster
     from headrace.testing.embedded import EmbeddedBroker
+    from headrace.testing.security import BrokerSecurity
 
 
 def _embedded() -> "EmbeddedBroker":
@@ -21,6 +22,23 @@ def _embedded() -> "EmbeddedBroker":
 def headrace_broker() -> "Iterator[EmbeddedBroker]":
     """An empty broker for this test alone, started in milliseconds."""
     with _embedded() as broker:
+        yield broker
+
+
+@pytest.fixture
+def headrace_security() -> "BrokerSecurity":
+    """The security of `headrace_secure_broker`: TLS and SCRAM. Define a fixture of this name for other users."""
+    from headrace.testing.security import BrokerSecurity
+
+    return BrokerSecurity()
+
+
+@pytest.fixture
+def headrace_secure_broker(headrace_security: "BrokerSecurity") -> "Iterator[EmbeddedBroker]":
+    """A broker for this test alone, whose clients need TLS and a password: see `client_settings`."""
+    from headrace.testing.embedded import EmbeddedBroker
+
+    with EmbeddedBroker(security=headrace_security) as broker:
         yield broker
 
 
