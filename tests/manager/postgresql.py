@@ -62,6 +62,14 @@ class PostgreSQLServer:
         )  # fmt: skip
         assert ran.returncode == 0, ran.stderr
 
+    def make_folder(self, name: str) -> Path:
+        """Return a new folder that the server may write to."""
+        made = self.folder / name
+        made.mkdir(mode=0o700)
+        if self._user is not None:
+            shutil.chown(made, self._user)
+        return made
+
     def start(self, data: Path | None = None) -> None:
         options = [f"-c{name}={value}" for name, value in {**self.settings, "port": str(self.port)}.items()]
         with (self.folder / "log").open("ab") as log:
