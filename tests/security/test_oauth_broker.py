@@ -324,8 +324,11 @@ def test_a_session_ends_with_its_token(broker, issuer):
         while session._clock.monotonic_ms() <= expires_ms:
             assert time.monotonic() < deadline
             time.sleep(0.05)
+        metrics = broker._runner._node.metrics
+        before = (metrics.sessions_expired, metrics.protocol_errors)
         raw.send(ApiKey.METADATA, 1, b"\xff\xff\xff\xff")
         assert raw.is_closed()
+        assert (metrics.sessions_expired, metrics.protocol_errors) == (before[0] + 1, before[1])
 
 
 def test_the_user_may_not_change_when_a_client_authenticates_again(broker, issuer):

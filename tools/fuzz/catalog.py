@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from tools.fuzz import codecs, columns, coordinators, records, recovery, scrape, small_files
+from tools.fuzz import codecs, columns, coordinators, logins, records, recovery, scrape, small_files
 from tools.fuzz.target import Target
 
 FIRST = (
@@ -17,5 +17,5 @@ DECODES_OF_OTHERS = 500_000
 
 @cache
 def targets() -> dict[str, Target]:
-    modules = (codecs, records, columns, coordinators, recovery, small_files, scrape)
+    modules = (codecs, records, columns, coordinators, recovery, small_files, scrape, logins)
     return {target.name: target for module in modules for target in module.targets()}

@@ -89,6 +89,7 @@ class Metrics:
         self.accept_pauses = 0
         self.logins = 0
         self.logins_failed = 0
+        self.sessions_expired = 0
         self.tls_handshakes = 0
         self.tls_handshakes_failed = 0
         self.protocol_errors = 0
@@ -211,6 +212,11 @@ class Metrics:
             ("accept_pauses", "Times a listener paused at its rate of new connections.", self.accept_pauses),
             ("logins", "Clients that have authenticated by SASL, at the first time or again.", self.logins),
             ("logins_failed", "Clients that SASL has refused.", self.logins_failed),
+            (
+                "sessions_expired",
+                "Connections closed because their clients had not authenticated again in time.",
+                self.sessions_expired,
+            ),
             ("tls_handshakes", "TLS handshakes that have succeeded.", self.tls_handshakes),
             ("tls_handshakes_failed", "TLS handshakes that have failed.", self.tls_handshakes_failed),
             ("protocol_errors", "Connections closed for malformed input.", self.protocol_errors),

@@ -27,7 +27,7 @@ from headrace.broker.api.support.proposals import COMMIT_WAIT_MS_MIN
 from headrace.broker.net.connection import NO_RESPONSE_YET, NO_TOKEN, Connection, PeerResponseSlot, ResponseSlot
 from headrace.broker.net.receiver import HandleRepeat
 from headrace.broker.services import FetchServices, RaftServices, ReplicaFetchServices, TurnClock
-from headrace.core.access.sasl import SaslSession, SaslState
+from headrace.core.access.sasl import SaslSession, SaslState, SessionExpired
 from headrace.model.limits import (
     CLIENT_ID_KEPT_BYTES_MAX,
     FORWARD_WAIT_MS,
@@ -285,7 +285,7 @@ class Dispatcher:
         services = self._services
         refusal = session.refusal_of(api_key, services.clock.monotonic_ms())
         if refusal is not None:
-            raise ProtocolError(refusal)
+            raise (SessionExpired if session.state is SaslState.AUTHENTICATED else ProtocolError)(refusal)
         bytes_max = services.config.sasl.request_bytes_max
         if size > bytes_max and session.state is not SaslState.AUTHENTICATED:
             raise ProtocolError(

@@ -21,7 +21,7 @@ from headrace.broker.net.ready import Event, Ready
 from headrace.broker.net.receiver import CheckLargeFrame, HandleFrame, HandleRepeat, Receiver
 from headrace.broker.net.sender import Sender
 from headrace.broker.timers import Timers
-from headrace.core.access.sasl import SaslSession
+from headrace.core.access.sasl import SaslSession, SessionExpired
 from headrace.core.quotas.accept_rates import AcceptRates
 from headrace.model.addresses import canonical_host
 from headrace.model.limits import (
@@ -565,9 +565,12 @@ class Loop:
                 self._unmute(connection)
 
     def _reject(self, connection: Connection, error: ProtocolError) -> None:
-        """Count and log malformed input of the peer, and close the connection."""
-        self._metrics.protocol_errors += 1
-        self._logger.info("connection closed for bad input", peer=connection.transport.peer_address, reason=str(error))
+        """Count and log malformed input of the peer, or the end of its session, and close the connection."""
+        is_over = isinstance(error, SessionExpired)
+        self._metrics.sessions_expired += is_over
+        self._metrics.protocol_errors += not is_over
+        peer, what = connection.transport.peer_address, "at the end of its session" if is_over else "for bad input"
+        self._logger.info(f"connection closed {what}", peer=peer, reason=str(error))
         self.close(connection)
 
     def _fail(self, connection: Connection, error: Exception) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from headrace.model.limits import SASL_MS_MAX
 from headrace.wire.apis import ApiKey
+from headrace.wire.errors import ProtocolError
 
 
 class SaslState(StrEnum):
@@ -83,6 +84,10 @@ class Rejection(NamedTuple):
 
 class LoginFailed(Exception):
     """The client is refused. The reason is for the log; the client learns that its credentials are invalid."""
+
+
+class SessionExpired(ProtocolError):
+    """A client sent a request after its session was over, as clients without KIP-368 do. It connects again."""
 
 
 class Login(Protocol):

@@ -25,8 +25,8 @@ KEY_TYPES = {
 RSA_BITS_MIN = 2_048
 RSA_BITS_MAX = 8_192
 """Checks of signatures by longer keys take too long."""
-JSON_NUMBER_MAX = 2**53
-"""Times beyond it are equal to it; no clock gets there."""
+EXPIRY_S_MAX = 2**40
+"""Expiry of a token that says a later one: clients count in microseconds, in 64 bits."""
 
 
 class KeysUnusable(Exception):
@@ -170,7 +170,7 @@ def checked_claims(token: str, keys: SigningKeys, rules: TokenRules, now_s: floa
         _claim_checks(rules, now_s).validate(claims)
     except (JoseError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise TokenRefused(_reason(error)) from error
-    claims["exp"] = min(claims["exp"], JSON_NUMBER_MAX)
+    claims["exp"] = min(claims["exp"], EXPIRY_S_MAX)
     return claims
 
 
