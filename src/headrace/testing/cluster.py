@@ -3,9 +3,10 @@
 import atexit
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -22,15 +23,20 @@ from headrace.operations.local_nodes import (
 )
 from headrace.ports.real.held_ports import held_port
 from headrace.ports.real.processes import stop
+from headrace.testing.disturbance import Disturbance
 from headrace.testing.embedded import START_MS_MAX, STOP_MS_MAX, TEST_DEFAULTS
+from headrace.testing.fault_schedule import FaultKind, PlannedFault, planned_faults
 from headrace.testing.private_folders import make_private_folder, remove_private_folder
 from headrace.testing.topic_calls import TopicCalls
 
 if TYPE_CHECKING:
     from headrace.client import TopicDescription
+    from headrace.testing.disturbed_cluster import FaultyHosts
 
 KNOWN_SECONDS_MAX = 30
 """Time in which a new topic reaches the metadata of every broker."""
+HEALED_SECONDS_MAX = 120
+"""Time in which all replicas are in sync again after the last fault."""
 
 CLUSTER_DEFAULTS: Mapping[str, str] = {
     **{name: text for name, text in TEST_DEFAULTS.items() if name != "listeners"},
@@ -48,7 +54,8 @@ class EmbeddedCluster(TopicCalls):
     """Brokers 1 to `brokers`, each a process; pass Kafka's property names in `config`.
 
     `controllers` is the number of voters of the metadata quorum: 3, or 1 if there are fewer brokers. With `data_dir`
-    the data outlives the cluster. The brokers stop with the test's process, however it ends.
+    the data outlives the cluster. The brokers stop with the test's process, however it ends. With a `seed`, `disturbed`
+    inflicts faults in the order that the seed fixes.
     """
 
     def __init__(
@@ -58,8 +65,15 @@ class EmbeddedCluster(TopicCalls):
         controllers: int | None = None,
         data_dir: str | None = None,
         config: Mapping[str, str] | None = None,
+        seed: int | None = None,
     ) -> None:
         super().__init__()
+        self.seed = seed
+        self.inflicted: list[PlannedFault] = []
+        """The faults of `disturbed` so far."""
+        self._hosts: FaultyHosts | None = None
+        self._changes = threading.RLock()
+        """Held while processes are started or ended."""
         self._brokers = brokers
         self._controllers = controllers or controllers_for(brokers)
         self._data_dir = data_dir
@@ -80,6 +94,10 @@ class EmbeddedCluster(TopicCalls):
         atexit.register(self.stop)
         for node_id in range(1, self._brokers + 1):
             self._nodes[node_id] = self._node(node_id, f"{folder}/broker-{node_id}")
+        if self.seed is not None:
+            from headrace.testing.disturbed_cluster import FaultyHosts
+
+            self._hosts = FaultyHosts(self._nodes, self._held_port)
         try:
             share_key(tuple(self._nodes.values()))
             self._launch(*self._nodes)
@@ -102,6 +120,9 @@ class EmbeddedCluster(TopicCalls):
                 each.process.kill()
                 each.process.wait()
             each.release()
+        hosts, self._hosts = self._hosts, None
+        if hosts is not None:
+            hosts.close()
         self._nodes = {}
         self._ports.close()
         atexit.unregister(self.stop)
@@ -119,13 +140,20 @@ class EmbeddedCluster(TopicCalls):
     def _launch(self, *node_ids: int) -> None:
         commands = {node_id: self._command(self._nodes[node_id]) for node_id in node_ids}
         for node_id, command in commands.items():
+            if self._hosts is not None:
+                self._hosts.started(self._nodes[node_id])
             self._processes[node_id] = NodeProcess(self._nodes[node_id], command, stops_with_starter=True)
         wait_until_ready([self._processes[node_id] for node_id in node_ids], seconds_max=START_MS_MAX / 1000)
         running = [self._nodes[node_id] for node_id in self._processes]
         wait_until_formed(running, controllers=self._voters_expected(), seconds_max=START_MS_MAX / 1000)
 
     def _command(self, node: LocalNode) -> list[str]:
-        return node_command(node, tuple(self._nodes.values()), controllers=self._controllers, configs=self._configs)
+        hosts, configs = self._hosts, self._configs
+        if hosts is None:
+            return node_command(node, tuple(self._nodes.values()), controllers=self._controllers, configs=configs)
+        configs = {**hosts.configs(node), **configs}
+        command = node_command(node, hosts.as_seen_by(node), controllers=self._controllers, configs=configs)
+        return hosts.command(node, command)
 
     def _voters_expected(self) -> int:
         return min(self._controllers, len(self._nodes))
@@ -181,7 +209,7 @@ class EmbeddedCluster(TopicCalls):
         `replicas` is the number of brokers that keep each partition.
         """
         super().create_topic(name, partitions=partitions, replicas=replicas, configs=configs)
-        for node_id in self._processes:
+        for node_id in tuple(self._processes):
             self._wait_until_known(name, node_id)
         return name
 
@@ -199,15 +227,17 @@ class EmbeddedCluster(TopicCalls):
 
     def kill(self, node_id: int) -> None:
         """Kill a broker with SIGKILL, as a crash does."""
-        each = self._running(node_id)
-        each.process.kill()
-        self._forget(node_id, each)
+        with self._changes:
+            each = self._running(node_id)
+            each.process.kill()
+            self._forget(node_id, each)
 
     def shut_down(self, node_id: int) -> None:
         """Stop a broker cleanly."""
-        each = self._running(node_id)
-        stop(each.process, STOP_MS_MAX / 1000)
-        self._forget(node_id, each)
+        with self._changes:
+            each = self._running(node_id)
+            stop(each.process, STOP_MS_MAX / 1000)
+            self._forget(node_id, each)
 
     def pause(self, node_id: int) -> None:
         """Stop the execution of a broker with SIGSTOP; its connections stay open."""
@@ -219,12 +249,70 @@ class EmbeddedCluster(TopicCalls):
 
     def restart(self, *node_ids: int) -> None:
         """Start brokers that were killed or shut down; one that runs is shut down first. Returns when they serve."""
-        for node_id in node_ids:
-            if node_id in self._processes:
-                self.shut_down(node_id)
-        self._launch(*node_ids)
+        with self._changes:
+            for node_id in node_ids:
+                if node_id in self._processes:
+                    self.shut_down(node_id)
+            self._launch(*node_ids)
+
+    @contextmanager
+    def disturbed(self) -> Iterator[None]:
+        """Inflict the faults of the seed, one after the other, while the block runs.
+
+        At the end the cluster is healed: all brokers run, and all replicas are in sync again.
+        """
+        if self.seed is None:
+            raise ValueError("the order of the faults needs a seed: EmbeddedCluster(seed=1)")
+        disturbance = Disturbance(self, planned_faults(self.seed, self.node_ids), self.inflicted.append)
+        disturbance.start()
+        try:
+            yield
+        finally:
+            disturbance.stop()
+        self._wait_until_healed()
+
+    def begin_fault(self, fault: PlannedFault) -> None:
+        """Begin one fault, as `disturbed` does."""
+        assert self._hosts is not None, "start the cluster, with a seed, first"
+        if fault.kind is FaultKind.KILL:
+            self.kill(fault.node_id)
+        elif fault.kind is FaultKind.PAUSE:
+            self.pause(fault.node_id)
+        else:
+            self._hosts.begin(fault)
+
+    def end_fault(self, fault: PlannedFault) -> None:
+        """End one fault; a broker that was killed serves again afterwards."""
+        assert self._hosts is not None, "start the cluster, with a seed, first"
+        if fault.kind is FaultKind.KILL:
+            self.restart(fault.node_id)
+        elif fault.kind is FaultKind.PAUSE:
+            self.resume(fault.node_id)
+        else:
+            self._hosts.end(fault)
+
+    def _wait_until_healed(self) -> None:
+        wait_until_formed(
+            list(self._nodes.values()), controllers=self._voters_expected(), seconds_max=START_MS_MAX / 1000
+        )
+        deadline = time.monotonic() + HEALED_SECONDS_MAX
+        while lacking := self._out_of_sync():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"not in sync {HEALED_SECONDS_MAX} s after the last fault: {', '.join(lacking)}")
+            time.sleep(LOOK_SECONDS)
+
+    def _out_of_sync(self) -> list[str]:
+        with self._admin() as admin:
+            return [
+                f"{topic.name}-{each.partition}"
+                for topic in admin.topics()
+                for each in topic.partitions
+                if len(each.isr) < len(each.replicas)
+            ]
 
     def _forget(self, node_id: int, each: NodeProcess) -> None:
+        if self._hosts is not None:
+            self._hosts.ended(each.node)
         each.process.wait()
         each.release()
         del self._processes[node_id]
