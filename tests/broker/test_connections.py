@@ -15,7 +15,7 @@ IDLE = {"connections.max.idle.ms": "30000"}
 
 
 def connections(broker):
-    return broker.node.loop.connection_count
+    return len(broker.node.loop.connections)
 
 
 # Requests
@@ -90,8 +90,8 @@ def test_a_muted_connection_is_read_again_when_its_time_is_over():
     client, other = broker.client(), broker.client()
     client.produce("t")
     loop = broker.node.loop
-    [connection] = [each for each in loop._connections.values() if each.produce_shapes]
-    loop.mute(connection, 5_000)
+    [connection] = [each for each in loop.connections.all() if each.produce_shapes]
+    loop.throttle.mute(connection, 5_000)
     asked = client.send_produce("t")
     broker.steps()
     assert not client.has_answer(asked)
@@ -188,7 +188,7 @@ def test_a_client_that_does_not_read_its_answers_is_given_up_and_bounded_till_th
     for _ in range(2000):
         rude.send_fetch(("t", 0, 0))
     broker.steps(200)
-    [connection] = [each for each in broker.node.loop._connections.values() if each.unsent]
+    [connection] = [each for each in broker.node.loop.connections.all() if each.unsent]
     held = [part for part in connection.unsent if isinstance(part, bytes | bytearray | memoryview)]
     assert sum(map(len, held)) < 1 << 20, "what is owed stays in the files"
     assert broker.metrics.requests[ApiKey.FETCH] <= REQUESTS_IN_FLIGHT_MAX + 1
@@ -196,7 +196,7 @@ def test_a_client_that_does_not_read_its_answers_is_given_up_and_bounded_till_th
         broker.pass_time(10_000)
     assert connection.closed
     assert broker.metrics.connections_timed_out == 1
-    assert len(list(broker.node.loop.files_in_use())) == 0
+    assert len(list(broker.node.loop.connections.files_in_use())) == 0
     assert writer.produce_error("t", 0, writer.batch()) == 0
 
 
@@ -215,7 +215,7 @@ def test_connections_that_are_being_sent_what_is_truncated_are_closed():
     cut = log.truncation.cut_files(1)
     assert len(cut) == 1
     broker.node.loop.close_senders(dict.fromkeys(cut, 1 << 40))
-    assert len(broker.node.loop._connections) == 4
+    assert len(broker.node.loop.connections) == 4
     broker.node.loop.close_senders(cut)
     for client in (sent_to, kept, spared):
         client.connection.stall()

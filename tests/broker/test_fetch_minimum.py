@@ -142,7 +142,7 @@ def test_without_room_for_any_record_an_empty_partition_is_still_waited_for(part
 
 def is_reading(broker):
     """Return whether a fetch was read in part."""
-    return any(connection.parked for connection in broker.node.loop._connections.values())
+    return any(connection.parked for connection in broker.node.loop.connections.all())
 
 
 @pytest.mark.parametrize("isolation", [0, READ_COMMITTED])

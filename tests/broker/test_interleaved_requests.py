@@ -126,7 +126,7 @@ class Run:
         assert metrics.handler_failures == 0
         for client in self.clients:
             client.close()
-        broker.run_until(lambda: node.loop.connection_count == 0)
+        broker.run_until(lambda: len(node.loop.connections) == 0)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -60,7 +60,7 @@ def test_small_answers_of_a_turn_leave_before_large_ones(large, monkeypatch):
     reader, others = large.client(), large.client()
     large.steps()
     loop = large.node.loop
-    first, second = tuple(loop._connections.values())[-2:]
+    first, second = tuple(loop.connections.all())[-2:]
     file = large.machine.disk.open("data/large-0/00000000000000000000.log")
     for connection, parts in ((first, [FileRange(file, 0, LARGE_BYTES // 2)]), (second, b"small")):
         connection.responses.append(ResponseSlot(connection, None, 1))

@@ -7,7 +7,7 @@ import pytest
 
 from headrace.broker.descriptors import UNLIMITED, shares
 from headrace.broker.logs import NodeLogger
-from headrace.broker.net.loop import ACCEPT_PAUSE_MS
+from headrace.broker.net.acceptor import ACCEPT_PAUSE_MS
 from headrace.broker.partitions.flushes import FLUSHES_AT_ONCE_MAX
 from headrace.log.open_files import PRESSED_FILES_MIN, OpenFile, OpenFiles
 from headrace.model.errors import ErrorCode as E

@@ -142,7 +142,7 @@ class Pair:
     def commit(self, version, group, member, topic, partitions, metadata, offset):
         found = []
         for short, client in enumerate(self.clients):
-            for connection in self.brokers[0].node.loop._connections.values() if not short else ():
+            for connection in self.brokers[0].node.loop.connections.all() if not short else ():
                 connection.commits = None
             correlation = client.send_commit(
                 {partition: offset + partition for partition in partitions},

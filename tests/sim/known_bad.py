@@ -14,7 +14,7 @@ from headrace.broker.coordinators.replay import PartitionReplay
 from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.marker_writes import MarkerWrites
 from headrace.broker.net.loop import Loop
-from headrace.broker.partitions import reader, replica
+from headrace.broker.partitions import produced_batch, reader
 from headrace.core.groups import tables
 from headrace.core.groups.classic import ClassicProtocol
 from headrace.core.groups.consumer import JOINING_EPOCH, ConsumerProtocol
@@ -50,13 +50,13 @@ def is_noticed(seed, scenario):
 
 
 def skip_the_checksum_of_produced_batches(patch):
-    check = replica.check_produced
+    check = produced_batch.check_produced
 
     def believe(*arguments, **options):
         error = check(*arguments, **options)
         return ErrorCode.NONE if error is ErrorCode.CORRUPT_MESSAGE else error
 
-    patch.setattr(replica, "check_produced", believe)
+    patch.setattr(produced_batch, "check_produced", believe)
 
 
 def acknowledge_before_the_write(patch):

@@ -125,8 +125,8 @@ class Node:
         self._compose_audit()
         self.loop = self._loop()
         self._compose_tls()
-        self.broker.client_connections.after = self.loop.clients_after
-        self.broker.client_connections.open = self.loop.open_clients
+        self.broker.client_connections.after = self.loop.connections.clients_after
+        self.broker.client_connections.open = self.loop.connections.of_clients
         self._compose_background_tasks(partitions)
         self.quorum.disk.on_no_room = lambda: self._storage.no_room(directories.home)
         controller.refusal_of_new_partitions = self.broker.refusal_of_new_partitions
@@ -247,7 +247,7 @@ class Node:
             end_turn=self.broker.end_turn,
         )
         dispatcher.keeper = loop.receiver
-        self.broker.client_quotas.connections = loop
+        self.broker.client_quotas.connections = loop.throttle
         return loop
 
     def _compose_audit(self) -> None:
@@ -309,7 +309,7 @@ class Node:
         self._housekeeping = Housekeeping(
             table=partitions,
             files=self._files,
-            files_in_use=self.loop.files_in_use,
+            files_in_use=self.loop.connections.files_in_use,
             clock=ports.clock,
             timers=timers,
         )
@@ -322,7 +322,7 @@ class Node:
 
     def _set_connection_rates(self, config: BrokerConfig) -> None:
         limits = config.connections
-        self.loop.rates.configure(
+        self.loop.throttle.rates.configure(
             limits.rate_max,
             limits.listener_rate_max,
             window_s=config.quota_window_s,
@@ -450,7 +450,7 @@ class Node:
     @property
     def drained(self) -> bool:
         """True once every client has its responses, and the controller has moved the leadership away."""
-        return self._has_left and not self.loop.owes_answers
+        return self._has_left and not self.loop.connections.owe_responses()
 
     def close(self) -> None:
         """Write, sync and mark everything, so that the next start need not scan. Call between turns."""

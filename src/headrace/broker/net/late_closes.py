@@ -19,9 +19,6 @@ class LateCloses:
         self._close = close
         self._waiting: dict[Connection, None] = {}
 
-    def __contains__(self, connection: Connection) -> bool:
-        return connection in self._waiting
-
     def add(self, connection: Connection, delay_ms: float) -> None:
         """Close the connection when its address may open another one, so that its client does not try faster."""
         self._metrics.connections_refused += 1

@@ -4,29 +4,28 @@
 to the Spawner and completes as an event of a later turn.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from heapq import nsmallest
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from headrace.broker.logs import NodeLogger
 from headrace.broker.metrics import Metrics
+from headrace.broker.net.acceptor import ConnectionAcceptor
 from headrace.broker.net.buffers import BufferPool
 from headrace.broker.net.connection import NO_PARTIAL_FRAME, Connection
+from headrace.broker.net.connection_checks import ConnectionChecks
 from headrace.broker.net.connection_limits import ClientCounts, ConnectionLimits, PeerAdmission
 from headrace.broker.net.handshakes import Handshakes
-from headrace.broker.net.late_closes import LateCloses
-from headrace.broker.net.ready import Event, Ready
+from headrace.broker.net.open_connections import OpenConnections
+from headrace.broker.net.ready import Buffered, Event, Ready
 from headrace.broker.net.receiver import CheckLargeFrame, HandleFrame, HandleRepeat, Receiver
 from headrace.broker.net.sender import Sender
+from headrace.broker.net.throttle import Throttle
 from headrace.broker.timers import Timers
 from headrace.core.access.sasl import SaslSession, SessionExpired
 from headrace.core.quotas.accept_rates import AcceptRates
-from headrace.model.addresses import canonical_host
 from headrace.model.limits import (
     BESIDE_OTHERS_MS,
-    CONNECTIONS_ACCEPTED_PER_TURN_MAX,
     EVENTS_BETWEEN_LOOKS,
     POOLED_BUFFERS_BYTES_MAX,
     POOLED_BUFFERS_UNUSED_MS,
@@ -42,15 +41,7 @@ from headrace.ports.spawner import Spawner
 from headrace.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from headrace.broker.client_quotas import ClientQuotas, MeteredClient
-
-CONNECTION_CHECK_INTERVAL_MS = 1000
-CONNECTIONS_CHECKED_PER_TURN = 2_000
-RATE_PAUSE_MS_MIN = 5.0
-"""The shortest time for which a listener rests that is beyond its rate: then it accepts several connections at once."""
-
-ACCEPT_PAUSE_MS = 100
-"""Time for which a listener rests when the process has no file descriptor for another connection."""
+    from headrace.broker.client_quotas import ClientQuotas
 
 
 class Loop:
@@ -95,23 +86,21 @@ class Loop:
             monotonic_ms=clock.monotonic_ms,
         )
         self._sender = Sender(disk, more_flag=network.more)
-        self.time_clients(None)
-        self._listeners: dict[int, ListeningSocket] = {}
-        self._peer_listeners: dict[int, ListeningSocket] = {}
+        self._time_clients(None)
         self._admission: PeerAdmission | None = None
         self._first: dict[int, None] = {}
         """Tokens of connections with other nodes, which wait neither behind clients nor for the next turn."""
         self._other_handlers: dict[int, Callable[[int], None]] = {}
         """Handlers of events that belong to no client connection: listeners, the metrics page."""
-        self._connections: dict[int, Connection] = {}
+        self.connections = OpenConnections()
         self.clients = ClientCounts(limits)
-        self.rates = AcceptRates()
-        """Rates of new connections of clients."""
-        self._late_closes = LateCloses(timers, metrics, self.give_up)
         self.strict = False
         """Raise internal errors instead of continuing: for tests, which must not miss them."""
         self.dirty: list[Connection] = []
         """Connections with a response that may be ready; sent to at the end of the turn."""
+        rates = AcceptRates()
+        self._client_acceptor = ConnectionAcceptor(self, timers=timers, metrics=metrics, logger=logger, rates=rates)
+        self._peer_acceptor = ConnectionAcceptor(self, timers=timers, metrics=metrics, logger=logger)
         self._writable: list[Connection] = []
         """Connections with unsent responses whose peer can take more in this turn."""
         self._others_until_ms = 0.0
@@ -119,13 +108,14 @@ class Loop:
         self._ready = Ready()
         self._unread: list[Connection] = []
         """Connections that may be read and still hold frames received before they were paused or put off."""
-        self._buffered: dict[Connection, None] = {}
-        """Connections whose transport holds received bytes, of which no event of the network tells."""
+        self._buffered = Buffered()
         self._handshakes: Handshakes | None = None
-        self._metered: MeteredClient | None = None
-        """Of new connections of clients."""
+        self.throttle = Throttle(
+            self.connections, rates, self._choose_interest, self._time_clients, clock=clock, timers=timers
+        )
         self._now_ms = clock.monotonic_ms()
-        timers.after(CONNECTION_CHECK_INTERVAL_MS, self._check_connections)
+        feed_all = partial(self._feed_starved, at_once=True)
+        self._checks = ConnectionChecks(self, self.connections, limits, timers=timers, metrics=metrics, before=feed_all)
         timers.after(POOLED_BUFFERS_UNUSED_MS, self._trim_buffers)
 
     # Listeners
@@ -139,7 +129,6 @@ class Loop:
         new_session: Callable[[], SaslSession] | None = None,
     ) -> None:
         """Accept clients; with `handshakes` they have to speak TLS, with `new_session` to authenticate by SASL."""
-        self._listeners[listener.token] = listener
         self._handshakes = handshakes or self._handshakes
 
         def admit(connection: Connection) -> bool:
@@ -147,23 +136,16 @@ class Loop:
                 connection.sasl = new_session()
             return self.clients.admit(connection)
 
-        self.attach(listener.token, lambda _event: self._accept_clients(listener, name, admit, handshakes))
+        self._client_acceptor.add(listener, name, admit, handshakes)
 
     def add_peer_listener(self, listener: ListeningSocket, name: str, admission: PeerAdmission) -> None:
         """Accept other nodes. Their connections are outside the limits of clients, and are served until the end."""
         self._admission = admission
-        self._peer_listeners[listener.token] = listener
-        self.attach(listener.token, lambda _event: self._accept_from(listener, name, self._admit_peer))
+        self._peer_acceptor.add(listener, name, self._admit_peer)
 
     def close_listeners(self) -> None:
         """Accept no more clients."""
-        self._close_all(self._listeners)
-
-    def _close_all(self, listeners: dict[int, ListeningSocket]) -> None:
-        for listener in listeners.values():
-            self.detach(listener.token)
-            listener.close()
-        listeners.clear()
+        self._client_acceptor.close()
 
     def attach(
         self, token: Token, handle: Callable[[int], None], interest: int = READABLE, *, first: bool = False
@@ -185,18 +167,6 @@ class Loop:
         if self._other_handlers.pop(token, None) is not None:
             self._network.forget(token)
 
-    @property
-    def connection_count(self) -> int:
-        return len(self._connections)
-
-    def clients_after(self, token: int, count_max: int) -> list[Connection]:
-        """Return the connections of clients with the lowest tokens above this one, at most `count_max`."""
-        found = (each for each in self._connections.values() if each.token > token and each.peer is None)
-        return nsmallest(count_max, found, key=lambda connection: connection.token)
-
-    def open_clients(self) -> list[Connection]:
-        return [each for each in self._connections.values() if each.peer is None]
-
     # The turn
 
     def turn(self, wait_ms_max: float) -> None:
@@ -210,7 +180,7 @@ class Loop:
         began_ms = self._now_ms = self.receiver.now_ms = self._clock.monotonic_ms()
         self._begin_turn()
         if self._buffered:
-            events = self._with_buffered(events)
+            events = self._buffered.with_events(events)
         if len(events) <= EVENTS_BETWEEN_LOOKS and not self._ready:
             self._handle(events)
         else:
@@ -228,7 +198,7 @@ class Loop:
 
     def _handle(self, events: Sequence[Event]) -> None:
         """HOT."""
-        connections, receive = self._connections, self._receive
+        connections, receive = self.connections.by_token, self._receive
         bytes_in = 0
         for token, event in events:
             connection = connections.get(token)
@@ -274,23 +244,9 @@ class Loop:
                 self._ready.put_off(events[done:])
                 return
 
-    def _with_buffered(self, events: Sequence[Event]) -> list[Event]:
-        """Return the events, and one for each connection whose transport holds received bytes."""
-        self._buffered = {
-            connection: None
-            for connection in self._buffered
-            if not connection.closed
-            and connection.interest == READABLE
-            and connection.tls is not None
-            and connection.tls.has_buffered
-        }
-        readable = {token for token, event in events if event & READABLE}
-        buffered = [(connection.token, READABLE) for connection in self._buffered if connection.token not in readable]
-        return [*events, *buffered]
-
     def _is_wanted(self, event: Event) -> bool:
         """Return whether the loop still wants the events for which a connection was ready a turn ago."""
-        connection = self._connections.get(event[0])
+        connection = self.connections.by_token.get(event[0])
         return bool(connection.interest & event[1]) if connection is not None else event[0] in self._other_handlers
 
     def _guarded(self, call: Callable[[], object]) -> None:
@@ -434,66 +390,11 @@ class Loop:
 
     # Connections
 
-    def _accept_clients(
-        self,
-        listener: ListeningSocket,
-        name: str,
-        admit: Callable[[Connection], bool],
-        handshakes: Handshakes | None,
-    ) -> None:
-        """Accept connections of clients, as many as the rates of the broker and the listener allow."""
-
-        def admit_within_rate(connection: Connection) -> bool:
-            self.rates.accepted(name, self._now_ms)
-            if not admit(connection):
-                return False
-            wait_ms = self.rates.admit(canonical_host(connection.peer_host), self._now_ms)
-            if wait_ms:
-                self._late_closes.add(connection, wait_ms)
-            return True
-
-        self._accept_from(listener, name, admit_within_rate, handshakes, lambda: self.rates.wait_ms(name, self._now_ms))
-
-    def _accept_from(
-        self,
-        listener: ListeningSocket,
-        name: str,
-        admit: Callable[[Connection], bool],
-        handshakes: Handshakes | None = None,
-        wait_ms: Callable[[], float] = lambda: 0.0,
-    ) -> None:
-        """`wait_ms` returns for how long no further connection may be accepted."""
-        for _ in range(CONNECTIONS_ACCEPTED_PER_TURN_MAX):
-            pause_ms = wait_ms()
-            if pause_ms:
-                self._metrics.accept_pauses += 1
-                self._pause_accepting(listener, max(pause_ms, RATE_PAUSE_MS_MIN))
-                return
-            try:
-                transport = listener.accept()
-            except OSError as error:
-                self._logger.warning("cannot accept connections; retrying", listener=name, error=str(error))
-                self._pause_accepting(listener, ACCEPT_PAUSE_MS)
-                return
-            if transport is None:
-                return
-            connection = Connection(transport, name, self.dirty, self._now_ms)
-            if not admit(connection):
-                self._metrics.connections_refused += 1
-                transport.close()
-                continue
-            if connection in self._late_closes:
-                continue
-            if handshakes is not None:
-                handshakes.begin(connection, self)
-            else:
-                self.join(connection)
-
     def join(self, connection: Connection) -> None:
         """Serve an accepted connection."""
-        self._connections[connection.token] = connection
+        self.connections.by_token[connection.token] = connection
         if connection.peer is None:
-            connection.metered = self._metered
+            self.throttle.joined(connection)
         self._metrics.connections_opened += 1
         self._network.watch(connection.token, READABLE)
         if connection.tls is not None:
@@ -501,7 +402,7 @@ class Loop:
 
     def read_again(self, connection: Connection) -> None:
         """Receive from a connection in the next turn, if its transport holds received bytes then."""
-        self._buffered[connection] = None
+        self._buffered.add(connection)
 
     def give_up(self, connection: Connection) -> None:
         """Close a connection that did not join."""
@@ -520,49 +421,13 @@ class Loop:
         self._first[connection.token] = None
         return True
 
-    def _pause_accepting(self, listener: ListeningSocket, pause_ms: float) -> None:
-        """Accept nothing at the listener for a while."""
-        self._network.watch(listener.token, 0)
-        self._timers.after(pause_ms, lambda: self._listen_again(listener))
-
-    def _listen_again(self, listener: ListeningSocket) -> None:
-        if listener.token in self._listeners or listener.token in self._peer_listeners:
-            self._network.watch(listener.token, READABLE)
-
-    def mute(self, connection: Connection, duration_ms: float) -> None:
-        """Handle no request of the connection for a while (throttling); a longer time than the present one counts."""
-        until_ms = self._clock.monotonic_ms() + duration_ms
-        if connection.closed or until_ms <= connection.muted_until_ms:
-            return
-        connection.mute(until_ms)
-        if connection.mute_timer is not None:
-            self._timers.cancel(connection.mute_timer)
-        connection.mute_timer = self._timers.at(until_ms, partial(self._unmute, connection))
-        self._choose_interest(connection)
-
-    def _unmute(self, connection: Connection) -> None:
-        if connection.mute_timer is not None:
-            self._timers.cancel(connection.mute_timer)
-            connection.mute_timer = None
-            connection.unmute()
-            self._choose_interest(connection)
-
-    def time_clients(self, quotas: "ClientQuotas | None") -> None:
+    def _time_clients(self, quotas: "ClientQuotas | None") -> None:
         """Have the time charged that receiving, handling and sending take, or with None no more."""
         receiver, sender = self.receiver, self._sender
         self._receive = receiver.receive if quotas is None else quotas.timed(receiver.receive)
         self._resume = receiver.resume if quotas is None else quotas.timed(receiver.resume)
         self._send_ready = sender.send_ready if quotas is None else quotas.timed(sender.send_ready)
         self._send_more = sender.send_more if quotas is None else quotas.timed(sender.send_more)
-
-    def meter_clients(self, client: "MeteredClient | None") -> None:
-        """Give every connection of a client, and every new one, this client; handle the muted ones again."""
-        self._metered = client
-        for connection in self._connections.values():
-            if connection.peer is None:
-                connection.metered = client
-                connection.produce_shapes.clear()  # the next request is handled in full, and finds its quotas
-                self._unmute(connection)
 
     def _reject(self, connection: Connection, error: ProtocolError) -> None:
         """Count and log malformed input of the peer, or the end of its session, and close the connection."""
@@ -593,7 +458,7 @@ class Loop:
         for parked in tuple(connection.parked):
             parked.abandon()
         connection.parked.clear()
-        del self._connections[connection.token]
+        del self.connections.by_token[connection.token]
         if connection.peer is not None:
             del self._first[connection.token]
             if self._admission is not None:
@@ -605,74 +470,34 @@ class Loop:
     def begin_stop(self) -> None:
         """Accept no clients and no requests of clients; those that wait get the results so far."""
         self.close_listeners()
-        self._late_closes.end_all()
         if self._handshakes is not None:
             self._handshakes.close(self)
-        for connection in tuple(self._connections.values()):
-            if connection.peer is not None:
-                continue
+        for connection in self.connections.of_clients():
             connection.muted = True
             self._choose_interest(connection)
             for parked in tuple(connection.parked):
                 parked.answer_now()
-
-    @property
-    def owes_answers(self) -> bool:
-        """True while a client waits for a response."""
-        return any(
-            connection.peer is None and (connection.responses or connection.unsent)
-            for connection in self._connections.values()
-        )
-
-    def files_in_use(self) -> Iterator[FileHandle]:
-        """Yield the files of responses that are not sent yet, which must stay open."""
-        for connection in self._connections.values():
-            yield from (part.file for part in connection.unsent_ranges())
-            for parked in connection.parked:
-                yield from parked.files()
 
     def close_senders(self, cut: Mapping[FileHandle, int]) -> None:
         """Close the connections with unsent ranges that reach beyond these positions of these files.
 
         A log is about to be truncated there: they would send other bytes than those that the response was made of.
         """
-        for connection in tuple(self._connections.values()):
-            reaches = any(part.position + part.length > cut[part.file] for part in connection.unsent_ranges(cut))
-            if reaches or any(file in cut for parked in connection.parked for file in parked.files()):
-                self._logger.info(
-                    "connection closed, because what it was being sent is truncated",
-                    peer=connection.transport.peer_address,
-                )
-                self.close(connection)
+        for connection in self.connections.sending_beyond(cut):
+            self._logger.info(
+                "connection closed, because what it was being sent is truncated",
+                peer=connection.transport.peer_address,
+            )
+            self.close(connection)
 
     def close_connections(self) -> None:
         """Close all connections, those of other nodes too."""
-        self._close_all(self._peer_listeners)
-        self._late_closes.end_all()
+        self._peer_acceptor.close()
         if self._handshakes is not None:
             self._handshakes.close(self)
-        for connection in tuple(self._connections.values()):
+        for connection in self.connections.all():
             self.close(connection)
 
     def _trim_buffers(self) -> None:
         self._timers.after(POOLED_BUFFERS_UNUSED_MS, self._trim_buffers)
         self.receiver.trim()
-
-    def _check_connections(self) -> None:
-        """Close connections that are idle, or do not take their responses, beyond the limits; a slice per turn."""
-        self._timers.after(CONNECTION_CHECK_INTERVAL_MS, self._check_connections)
-        self._feed_starved(at_once=True)
-        self._check_some(iter(tuple(self._connections.values())))
-
-    def _check_some(self, connections: Iterator[Connection]) -> None:
-        checked = 0
-        for connection in islice(connections, CONNECTIONS_CHECKED_PER_TURN):
-            checked += 1
-            if connection.sasl is not None and connection.sasl.expires_ms < self._now_ms:
-                connection.produce_shapes.clear()  # the next request is handled in full, and refused
-                connection.produce_shape_bytes = 0
-            if not connection.closed and self.clients.limits.are_exceeded(connection, self._now_ms):
-                self._metrics.connections_timed_out += 1
-                self.close(connection)
-        if checked == CONNECTIONS_CHECKED_PER_TURN:
-            self._timers.next_turn(lambda: self._check_some(connections))

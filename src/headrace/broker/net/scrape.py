@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 
 from headrace.broker.metrics import CONTENT_TYPE
-from headrace.broker.net.loop import ACCEPT_PAUSE_MS, Loop
+from headrace.broker.net.acceptor import ACCEPT_PAUSE_MS
+from headrace.broker.net.loop import Loop
 from headrace.broker.timers import Timers
 from headrace.ports.network import READABLE, WRITABLE, ListeningSocket, Network, Transport
 

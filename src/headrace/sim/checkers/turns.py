@@ -93,4 +93,4 @@ class TurnInvariants:
         waiting = virtual.machine.spawner.in_flight()
         require(waiting <= HELPER_WORK_MAX, BOUNDED, f"{waiting} operations wait for helpers")
         parked = node.metrics.parked_fetches
-        require(0 <= parked <= node.loop.connection_count, BOUNDED, f"{parked} fetches are parked")
+        require(0 <= parked <= len(node.loop.connections), BOUNDED, f"{parked} fetches are parked")

@@ -199,7 +199,7 @@ class ReplicaInvariants:
 
     def _check_senders(self, virtual: VirtualNode, node: Node) -> None:
         disk = virtual.machine.disk
-        for connection in node.loop._connections.values():
+        for connection in node.loop.connections.all():
             for part in connection.unsent_ranges():
                 require(
                     part.position + part.length <= disk.size(part.file),
