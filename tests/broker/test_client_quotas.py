@@ -2,9 +2,12 @@
 
 import pytest
 
+from headrace.broker import client_quotas
 from headrace.core.quotas.entities import FETCH_RATE, MUTATION_RATE, PRODUCE_RATE, REQUEST_PERCENTAGE
 from headrace.model.errors import ErrorCode
-from headrace.wire.apis import ApiKey
+from headrace.model.limits import CLIENT_ID_KEPT_BYTES_MAX
+from headrace.wire import frames
+from headrace.wire.apis import ApiKey, codec
 from headrace.wire.messages import alter_client_quotas as alter
 from headrace.wire.messages import create_partitions, create_topics, delete_topics, metadata
 from headrace.wire.messages import describe_client_quotas as describe
@@ -168,6 +171,22 @@ def test_a_broker_stops_while_clients_are_muted(broker):
     assert other.wait(other.send_produce("t", content=large(other))).throttle_time_ms > 1_000
 
 
+def test_the_mean_rate_of_a_consumer_is_the_limit(broker):
+    admin, reader = broker.client(), broker.client()
+    for _ in range(30):
+        admin.produce("t", content=admin.batch(*[b"x" * 100] * 20))
+    set_quotas(admin, ANYONE, **{FETCH_RATE: RATE})
+    asked, began, counted = reader.send_fetch(("t", 0, 0)), now(broker), []
+    while now(broker) < began + 52_000:
+        broker.steps(1)
+        if reader.has_answer(asked):
+            records = reader.wait(asked).responses[0].partitions[0].records
+            counted.append((now(broker) - began, len(records)))
+            asked = reader.send_fetch(("t", 0, 0))
+    total = sum(size for at, size in counted if 20_000 <= at < 50_000)
+    assert total / 30 == pytest.approx(RATE, rel=0.05)
+
+
 @pytest.mark.parametrize("clients", [1, 3])
 def test_the_mean_rate_is_the_limit_for_all_that_share_it(broker, clients):
     admin, sharing = broker.client(), [broker.client() for _ in range(clients)]
@@ -288,3 +307,77 @@ def test_time_of_the_loop_is_charged_to_its_client(broker, monkeypatch):
     other = set_quotas(admin, {"client-id": "test"}, **{REQUEST_PERCENTAGE: None})
     assert not other.error_code
     assert client.metadata("t").throttle_time_ms == 0
+
+
+# Requests that cannot be
+
+
+def test_what_cannot_be_changed_says_why(broker):
+    client = broker.client()
+    twice = (("user", "a"), ("user", "b"))
+    entries = alter_quotas(
+        client,
+        ({"user": "a"}, {PRODUCE_RATE: 0.0}),
+        ({"user": "b"}, {"producer_rate": 1.0}),
+        ({"user": "c", "ip": "10.0.0.1"}, {PRODUCE_RATE: 1.0}),
+        (twice, {PRODUCE_RATE: 1.0}),
+        ({"user": "d"}, ((PRODUCE_RATE, 1.0), (PRODUCE_RATE, 2.0))),
+        ({"user": "e"}, {PRODUCE_RATE: 1.0}),
+        ({"user": "f"}, {PRODUCE_RATE: None}),
+    )
+    assert [entry.error_code for entry in entries] == [ErrorCode.INVALID_REQUEST] * 5 + [0, 0]
+    assert all(entry.error_message for entry in entries[:5])
+    assert [(each.entity_type, each.entity_name) for each in entries[3].entity] == list(twice)
+    assert found(describe_quotas(client)) == {(("user", "e"),): {PRODUCE_RATE: 1.0}}
+
+
+def test_filters_by_the_wire(broker):
+    client = broker.client()
+    alter_quotas(
+        client,
+        ({"user": "a"}, {PRODUCE_RATE: 1.0, FETCH_RATE: 2.0}),
+        ({"user": "a", "client-id": None}, {PRODUCE_RATE: 3.0}),
+        ({"ip": None}, {"connection_creation_rate": 4.0}),
+    )
+    assert len(found(describe_quotas(client))) == 3
+    assert found(describe_quotas(client, strict=True)) == {}
+    assert found(describe_quotas(client, ("user", EXACT, "a"), strict=True)) == {
+        (("user", "a"),): {PRODUCE_RATE: 1.0, FETCH_RATE: 2.0}
+    }
+    assert len(found(describe_quotas(client, ("user", ANY_NAME, None)))) == 2
+    assert len(found(describe_quotas(client, ("ip", DEFAULT, None)))) == 1
+    assert describe_quotas(client, ("topic", EXACT, "t")).error_code == ErrorCode.UNSUPPORTED_VERSION
+    refused = describe_quotas(client, ("user", EXACT, "a"), ("user", EXACT, "b"))
+    assert (refused.error_code, refused.entries) == (ErrorCode.INVALID_REQUEST, None)
+    assert refused.error_message
+
+
+def test_strangers_may_not_change_quotas_of_a_broker_without_an_authorizer(broker):
+    stranger = broker.client(from_host="10.9.8.7")
+    assert set_quotas(stranger, ANYONE, **{PRODUCE_RATE: 1}).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert found(describe_quotas(stranger)) == {}
+
+
+def test_quotas_outlive_a_restart_and_snapshots(broker):
+    set_quotas(broker.client(), ANYONE, **{PRODUCE_RATE: RATE})
+    broker.restart()
+    client = broker.client()
+    assert found(describe_quotas(client)) == {(("user", None),): {PRODUCE_RATE: float(RATE)}}
+    assert client.wait(client.send_produce("t", content=large(client))).throttle_time_ms > 1_000
+
+
+def test_the_number_of_buckets_is_limited(broker, monkeypatch):
+    """A client may take another client id for each request."""
+    monkeypatch.setattr(client_quotas, "QUOTA_BUCKETS_MAX", 20)
+    monkeypatch.setattr(client_quotas, "QUOTA_CLIENTS_MAX", 10)
+    client = broker.client()
+    set_quotas(client, {"client-id": None}, **{PRODUCE_RATE: RATE})
+    for number in range(100):
+        body = codec(ApiKey.METADATA).encode_request(metadata.MetadataRequest(topics=()), 3)
+        client.send_bytes(frames.request_frame(ApiKey.METADATA, 3, number, f"id{number}" * 100, body))
+        broker.steps(3)
+    quotas = broker.node.broker.client_quotas
+    assert len(quotas._buckets) <= 20
+    assert len(quotas._clients) <= 10
+    (connection,) = [each for each in broker.node.loop._connections.values() if each.metered.client_id != b"test"]
+    assert len(connection.metered.client_id) == CLIENT_ID_KEPT_BYTES_MAX

@@ -112,6 +112,7 @@ def test_validation_alone_changes_nothing():
         ({"topic": A}, {PRODUCE_RATE: 1.0}),
         ({"user": ""}, {PRODUCE_RATE: 1.0}),
         ({"user": "x" * 2_000}, {PRODUCE_RATE: 1.0}),
+        ({"client-id": "é" * 128}, {PRODUCE_RATE: 1.0}),
         ({"user": A, "ip": "10.0.0.1"}, {PRODUCE_RATE: 1.0}),
         ({"client-id": A, "ip": "10.0.0.1"}, {CONNECTION_RATE: 1.0}),
         ({"ip": "no address"}, {CONNECTION_RATE: 1.0}),

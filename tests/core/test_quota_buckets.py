@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.core.quotas import accept_rates
-from headrace.core.quotas.bucket import DEBT_MS_MAX, Bucket
+from headrace.core.quotas.bucket import Bucket
 from headrace.core.quotas.entities import CONNECTION_RATE
+from headrace.model.limits import QUOTA_DEBT_MS_MAX
 
 SECOND_MS = 1_000
 
@@ -42,8 +43,8 @@ def test_another_rate_holds_at_once_for_an_old_debt():
 
 def test_a_debt_has_an_end():
     bucket = Bucket(1.0, window_s=1, now_ms=0)
-    assert bucket.charge(1e12, 0) == DEBT_MS_MAX
-    assert bucket.debt_ms(DEBT_MS_MAX) == 0.0
+    assert bucket.charge(1e12, 0) == QUOTA_DEBT_MS_MAX
+    assert bucket.debt_ms(QUOTA_DEBT_MS_MAX) == 0.0
 
 
 def test_a_charge_can_be_given_back():
@@ -99,7 +100,7 @@ def test_the_mean_of_eager_clients_is_the_limit(rate, sizes, clients, pause_ms):
 
 
 def test_addresses_that_are_remembered_are_limited(monkeypatch):
-    monkeypatch.setattr(accept_rates, "ADDRESS_BUCKETS_MAX", 3)
+    monkeypatch.setattr(accept_rates, "QUOTA_ADDRESSES_MAX", 3)
     rates = accept_rates.AcceptRates()
     rates.follow({(("ip", None),): {CONNECTION_RATE: 1.0}})
     for address in range(10):

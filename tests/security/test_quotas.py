@@ -192,3 +192,16 @@ def test_own_client_lists_and_changes_quotas(broker, admin):
             return await other.client_quotas({"user": "bob"})
 
     assert asyncio.run(listed()) == (EntityQuotas(entity={"user": "bob"}, limits={"producer_byte_rate": 5.0}),)
+
+
+def test_logins_are_charged_to_no_user(broker, admin):
+    limit(admin, {"user": "ANONYMOUS"}, request_percentage=0.001)
+    throttled = broker._runner._node.metrics.throttled_requests
+    before = dict(throttled)
+    with Admin(broker.bootstrap_servers, **own_settings(settings("reader")), timeout_ms=WAIT_MS) as other:
+        other.cluster()
+    assert throttled == before
+    limit(admin, {"user": "reader"}, request_percentage=0.001)
+    with Admin(broker.bootstrap_servers, **own_settings(settings("reader")), timeout_ms=WAIT_MS) as other:
+        other.cluster()
+    assert throttled["request_percentage"] > before.get("request_percentage", 0)

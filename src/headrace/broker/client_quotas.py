@@ -26,7 +26,7 @@ from headrace.core.quotas.entities import (
 )
 from headrace.model.access import NODE
 from headrace.model.configs.values import BrokerConfig
-from headrace.model.limits import QUOTA_BUCKETS_MAX, QUOTA_CLIENTS_MAX, THROTTLE_MS_MIN
+from headrace.model.limits import CLIENT_ID_KEPT_BYTES_MAX, QUOTA_BUCKETS_MAX, QUOTA_CLIENTS_MAX, THROTTLE_MS_MIN
 from headrace.ports.clock import Clock
 
 MS_PER_PERCENT = 10.0
@@ -112,6 +112,7 @@ class ClientQuotas:
     def identify(self, connection: Connection, client_id: bytes) -> None:
         """Find the buckets of a connection, at its first request and when its client id or principal is another."""
         client, user = connection.metered, connection.principal.name
+        client_id = client_id[:CLIENT_ID_KEPT_BYTES_MAX]
         if client is None or (client.client_id == client_id and client.user == user):
             return
         if connection.sasl is not None and connection.sasl.state is not SaslState.AUTHENTICATED:
@@ -198,7 +199,7 @@ class ClientQuotas:
         principal = connection.principal
         if principal.type == NODE or not self._image().client_quotas:
             return None
-        return self._bucket(MUTATION_RATE, principal.name, (client_id or "").encode())
+        return self._bucket(MUTATION_RATE, principal.name, (client_id or "").encode()[:CLIENT_ID_KEPT_BYTES_MAX])
 
     # Buckets
 

@@ -75,7 +75,13 @@ ACCESS_DECISIONS_MAX = 100_000
 QUOTA_CLIENTS_MAX = 10_000
 """Pairs of user and client id whose buckets are remembered; those of more are looked up again."""
 
-QUOTA_BUCKETS_MAX = 100_000
+QUOTA_DEBT_MS_MAX = 600_000
+"""The longest time in which the debt of a quota is paid: one huge request does not block a client for longer."""
+
+QUOTA_ADDRESSES_MAX = 10_000
+"""Addresses whose rate of new connections is remembered; one more makes the broker forget the first of them."""
+
+QUOTA_BUCKETS_MAX = 50_000
 """Buckets of quotas; beyond it those go first that are full, then the oldest."""
 
 LATE_CLOSES_MAX = 1_000
@@ -175,7 +181,7 @@ CONNECTION_TOPICS_MAX = 20
 """Topics that DescribeConnections names for one connection, of those that it writes and of those that it reads."""
 
 CLIENT_ID_KEPT_BYTES_MAX = 255
-"""Bytes of a client id that DescribeConnections returns."""
+"""Bytes of a client id that DescribeConnections returns, and by which quotas tell clients apart."""
 
 CONNECTIONS_DESCRIBED_MAX = 100
 """Connections in one response to DescribeConnections, about two milliseconds; the client asks for the rest."""

@@ -23,6 +23,7 @@ from headrace.core.quotas.entities import (
     entity_of,
 )
 from headrace.model.errors import ErrorCode
+from headrace.model.limits import CLIENT_ID_KEPT_BYTES_MAX
 
 ENTITIES_PER_REQUEST_MAX = 1_000
 ENTITIES_MAX = 100_000
@@ -115,6 +116,8 @@ def _checked_entity(parts: Sequence[tuple[str, str | None]]) -> Entity:
             raise _invalid(f"the {kind} is empty: give a name, or none for the default")
         if name is not None and len(name) > NAME_LENGTH_MAX:
             raise _invalid(f"a name has at most {NAME_LENGTH_MAX} characters")
+        if kind == CLIENT_ID and name is not None and len(name.encode()) > CLIENT_ID_KEPT_BYTES_MAX:
+            raise _invalid(f"a client id with quotas has at most {CLIENT_ID_KEPT_BYTES_MAX} bytes")
     if IP in names:
         if len(names) > 1:
             raise _invalid(f"quotas of an {IP} cannot be combined with a {USER} or a {CLIENT_ID}")

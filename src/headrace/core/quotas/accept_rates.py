@@ -8,9 +8,7 @@ from collections.abc import Mapping
 
 from headrace.core.quotas.bucket import Bucket
 from headrace.core.quotas.entities import IP, QuotaTable, quota_of_address
-
-ADDRESS_BUCKETS_MAX = 10_000
-"""Addresses whose rates are remembered; beyond it the one that was remembered first is forgotten."""
+from headrace.model.limits import QUOTA_ADDRESSES_MAX
 
 CLOSED_AGAIN_MS = 1_000
 """Time after which a rate of 0 is looked at again."""
@@ -89,7 +87,7 @@ class AcceptRates:
             return 0.0
         rate = self._addresses.get(address)
         if rate is None:
-            if len(self._addresses) >= ADDRESS_BUCKETS_MAX:
+            if len(self._addresses) >= QUOTA_ADDRESSES_MAX:
                 del self._addresses[next(iter(self._addresses))]
             rate = self._addresses[address] = _Rate()
             rate.set(quota_of_address(self._quotas, address), window_s=self._window_s, now_ms=now_ms)

@@ -5,8 +5,7 @@ bucket does not hold makes a debt, and the client waits until the debt is paid. 
 the rate of the quota, whatever the size of their requests and however many share the bucket.
 """
 
-DEBT_MS_MAX = 600_000
-"""The longest time in which a debt is paid: a single huge request does not block a client for longer."""
+from headrace.model.limits import QUOTA_DEBT_MS_MAX
 
 
 class Bucket:
@@ -35,7 +34,7 @@ class Bucket:
     def charge(self, amount: float, now_ms: float) -> float:
         """Take units out, and return for how many milliseconds the bucket is in debt then; 0.0 if it is not."""
         self._refill(now_ms)
-        self._level = max(self._level - amount, -DEBT_MS_MAX * self._rate_per_ms)
+        self._level = max(self._level - amount, -QUOTA_DEBT_MS_MAX * self._rate_per_ms)
         return 0.0 if self._level >= 0 else -self._level / self._rate_per_ms
 
     def give_back(self, amount: float) -> None:
