@@ -379,5 +379,5 @@ def test_the_number_of_buckets_is_limited(broker, monkeypatch):
     quotas = broker.node.broker.client_quotas
     assert len(quotas._buckets) <= 20
     assert len(quotas._clients) <= 10
-    (connection,) = [each for each in broker.node.loop._connections.values() if each.metered.client_id != b"test"]
+    (connection,) = [each for each in broker.node.loop.connections.all() if each.metered.client_id != b"test"]
     assert len(connection.metered.client_id) == CLIENT_ID_KEPT_BYTES_MAX
