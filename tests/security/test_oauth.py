@@ -403,3 +403,34 @@ def test_the_configs_of_a_java_broker_are_accepted():
     assert found.sasl.oauth.audiences == ("one", "two")
     assert found.sasl.oauth.clock_skew_s == 5
     assert found.sasl.session_ms_max in (None, inf)
+
+
+def test_a_listener_may_have_an_identity_provider_of_its_own():
+    found = BrokerConfig.from_texts(
+        {
+            **LISTENER,
+            "listener.name.sasl_plaintext.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": "file:///own",
+            "listener.name.other.sasl.oauthbearer.expected.audience": "a,b",
+            "listener.name.other.headrace.sasl.oauthbearer.required.scopes": "kafka",
+            "sasl.oauthbearer.sub.claim.name": "mail",
+        }
+    ).sasl
+    own, other, rest = (found.oauth_of(name) for name in ("SASL_PLAINTEXT", "OTHER", "REST"))
+    assert [each.keys_url for each in (own, other, rest)] == ["file:///own", None, None]
+    assert [each.audiences for each in (own, other, rest)] == [(), ("a", "b"), ()]
+    assert [each.scopes for each in (own, other, rest)] == [(), ("kafka",), ()]
+    assert [each.user_claim for each in (own, other, rest)] == ["mail"] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "match"),
+    [
+        ("listener.name.x.sasl.oauthbearer.jwks.endpoint.url", "http://login.example.org/keys", "must begin"),
+        ("listener.name.x.oauthbearer.sasl.oauthbearer.clock.skew.seconds", "-1", "whole number"),
+        ("listener.name.x.sasl.oauthbearer.unknown", "x", "unknown config"),
+        ("listener.name.x.plain.sasl.oauthbearer.expected.audience", "x", "unknown config"),
+    ],
+)
+def test_wrong_configs_of_a_listener(name, text, match):
+    with pytest.raises(ConfigError, match=match):
+        BrokerConfig.from_texts({**LISTENER, URL: "file:///keys", name: text})

@@ -258,7 +258,7 @@ def test_a_new_key_of_the_provider_is_fetched_when_a_token_names_it(tmp_path):
             assert log_in(broker, issuer.token())
             before = server.requests
             issuer.add_key("second")
-            clock = broker._runner._node.broker.authentication.token_keys._refresh
+            clock = broker._runner._node.broker.authentication.token_keys("")._refresh
             clock._began_ms -= 60_000  # the fetch at the start was a minute ago
             assert log_in(broker, issuer.token(key_id="second"))
             assert server.requests == before + 1
@@ -293,12 +293,37 @@ def test_a_provider_that_redirects_is_not_followed(issuer):
                 log_in(broker, issuer.token())
             server.status = 200
             deadline = time.monotonic() + WAIT_S
-            while not len(broker._runner._node.broker.authentication.token_keys._keys):
+            while not len(broker._runner._node.broker.authentication.token_keys("")._keys):
                 assert time.monotonic() < deadline, "the broker does not try again"
                 time.sleep(0.02)
             assert log_in(broker, issuer.token())
     finally:
         server.stop()
+
+
+def test_each_listener_has_its_identity_provider(tmp_path, issuer):
+    own = TokenIssuer()
+    files = {"keys.json": issuer, "own.json": own}
+    for name, provider in files.items():
+        (tmp_path / name).write_bytes(provider.document())
+    prefix = "listener.name.partners.oauthbearer.sasl.oauthbearer"
+    more = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PARTNERS://127.0.0.1:0",
+        "listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,PARTNERS:SASL_PLAINTEXT",
+        f"{prefix}.jwks.endpoint.url": (tmp_path / "own.json").as_uri(),
+        f"{prefix}.expected.audience": "partners",
+    }
+    with EmbeddedBroker(config=configs((tmp_path / "keys.json").as_uri(), **more)) as broker:
+        for address, right, wrong in zip(
+            broker._runner._node.addresses,
+            (issuer.token(), own.token(aud="partners")),
+            (own.token(), issuer.token(aud="partners")),
+            strict=True,
+        ):
+            with Admin(address, **own_settings(right)) as admin:
+                assert admin.cluster().cluster_id
+            with Admin(address, **own_settings(wrong)) as admin, pytest.raises(AuthenticationFailed):
+                admin.cluster()
 
 
 def test_keys_in_a_file(tmp_path, issuer):

@@ -44,7 +44,7 @@ def publish(broker, issuer):
 
 
 def keys_of(broker):
-    return len(broker.node.broker.authentication.token_keys._keys)
+    return len(broker.node.broker.authentication.token_keys("")._keys)
 
 
 class Login(Client):

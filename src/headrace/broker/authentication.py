@@ -1,6 +1,7 @@
 """Authentication by SASL: the users of the cluster, the exchanges of each mechanism, and delays after failed logins."""
 
 from collections.abc import Callable
+from functools import partial
 from math import inf
 
 from headrace.broker.delegation_tokens import DelegationTokens
@@ -32,16 +33,19 @@ class Authentication:
         *,
         image: Callable[[], MetadataImage],
         config: Callable[[], SaslConfig],
-        token_keys: TokenKeys,
+        token_keys: "partial[TokenKeys]",
         delegation_tokens: DelegationTokens,
         clock: Clock,
         entropy: Entropy,
         metrics: Metrics,
         logger: NodeLogger,
     ) -> None:
+        """`token_keys` makes the keys of one identity provider, of its configs."""
         self._image = image
         self._config = config
-        self.token_keys = token_keys
+        self._make_token_keys = token_keys
+        self._token_keys: dict[str, TokenKeys] = {}
+        """Keys by listener; those that have no configs of their own share the ones of the empty name."""
         self._delegation_tokens = delegation_tokens
         self._clock = clock
         self._entropy = entropy
@@ -63,7 +67,7 @@ class Authentication:
         if mechanism == PLAIN:
             return PlainLogin(config.users_of_plain(listener))
         if mechanism == OAUTHBEARER:
-            return OAuthBearerLogin(self.token_keys)
+            return OAuthBearerLogin(self.token_keys(listener))
         nonce = self._entropy.random_bytes(NONCE_BYTES).hex()
         return ScramLogin(MECHANISMS[mechanism], self, nonce=nonce, tokens=self._delegation_tokens)
 
@@ -86,8 +90,21 @@ class Authentication:
 
     def start(self) -> None:
         """Fetch what logins need. Raises ConfigError if they cannot work."""
-        if OAUTHBEARER in self._config().mechanisms:
-            self.token_keys.start()
+        config = self._config()
+        if OAUTHBEARER in config.mechanisms:
+            for listener in ("", *config.listener_oauth):
+                if config.oauth_of(listener).keys_url is not None:
+                    self.token_keys(listener)
+
+    def token_keys(self, listener: str) -> TokenKeys:
+        """Return the keys by which the tokens of clients at a listener are checked."""
+        name = listener if listener in self._config().listener_oauth else ""
+        found = self._token_keys.get(name)
+        if found is None:
+            found = self._make_token_keys(config=lambda: self._config().oauth_of(name))
+            found.start()
+            self._token_keys[name] = found
+        return found
 
     def rejected(self, session: SaslSession, rejection: Rejection, *, address: str) -> None:
         """Note and log a refused token; the client has one more message to send."""

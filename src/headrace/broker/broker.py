@@ -129,7 +129,7 @@ class RunningBroker:
         self.authentication = Authentication(
             image=lambda: self.image,
             config=lambda: self.config.sasl,
-            token_keys=TokenKeys(config=lambda: self.config.sasl.oauth, ports=ports, timers=timers, logger=logger),
+            token_keys=partial(TokenKeys, ports=ports, timers=timers, logger=logger),
             delegation_tokens=self.delegation_tokens,
             clock=ports.clock,
             entropy=ports.entropy,

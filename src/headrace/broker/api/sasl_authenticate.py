@@ -71,7 +71,7 @@ def _after_fetch(ctx: RequestContext, session: SaslSession, message: bytes) -> P
         if not isinstance(response, Parked):
             ctx.respond(response)
 
-    if not ctx.authentication.token_keys.wait(look_again):
+    if not ctx.authentication.token_keys(ctx.listener_name).wait(look_again):
         return None
     ctx.connection.hold()
     ctx.timers.after(TOKEN_KEYS_MS_MAX, look_again)

@@ -1,6 +1,8 @@
 """Rows of the broker config table for security: TLS, SASL and access rules."""
 # ruff: noqa: E501  (one row is one line)
 
+import re
+
 from headrace.model.configs.access import STANDARD_AUTHORIZER, super_users_error
 from headrace.model.configs.definition import ConfigType, Scope, row
 from headrace.model.configs.oauth import claim_error, keys_url_error
@@ -99,10 +101,16 @@ JAAS_OF_A_LISTENER = (
     LISTENER_PREFIX + r"(?P<mechanism>plain|scram-sha-256|scram-sha-512|oauthbearer)\.sasl\.jaas\.config"
 )
 _HANDLER_OF_A_LISTENER = LISTENER_PREFIX + r"oauthbearer\.sasl\.server\.callback\.handler\.class"
+OAUTH_OF_A_LISTENER = LISTENER_PREFIX + r"(?:oauthbearer\.)?(?P<name>(?:headrace\.)?sasl\.oauthbearer\..*)"
 PREFIXED = (
     (LISTENER_PREFIX + r"max\.connections", "max.connections"),
     (LISTENER_PREFIX + r"max\.connection\.creation\.rate", "max.connection.creation.rate"),
     (JAAS_OF_A_LISTENER, "sasl.jaas.config"),
     (_HANDLER_OF_A_LISTENER, "sasl.server.callback.handler.class"),
+    *(
+        (LISTENER_PREFIX + r"(?:oauthbearer\.)?" + re.escape(each.name), each.name)
+        for each in OAUTH_ROWS
+        if each.honoured
+    ),
 )
 """Patterns of names that set a config for one listener, with the row that defines it."""

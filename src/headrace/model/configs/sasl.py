@@ -4,16 +4,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headrace.model.configs.broker_security import JAAS_OF_A_LISTENER
-from headrace.model.configs.definition import ConfigError
+from headrace.model.configs.broker_security import JAAS_OF_A_LISTENER, OAUTH_OF_A_LISTENER, OAUTH_ROWS
+from headrace.model.configs.definition import ConfigError, ConfigValue, parse_value
 from headrace.model.configs.delegation_tokens import TokenConfig, token_config
 from headrace.model.configs.oauth import OAUTHBEARER, OAuthConfig, oauth_config
-from headrace.model.configs.tls import ConfigValues
+from headrace.model.configs.typed_values import TypedValues
 from headrace.model.jaas import parse_jaas
 
 PLAIN = "PLAIN"
 _PLAIN_MODULE = "PlainLoginModule"
 _JAAS = re.compile(JAAS_OF_A_LISTENER)
+_OAUTH = re.compile(OAUTH_OF_A_LISTENER)
+_OAUTH_KEYS = {key.name: key for key in OAUTH_ROWS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +33,19 @@ class SaslConfig:
     """None if clients need not authenticate again."""
     failure_delay_ms: int
     oauth: OAuthConfig
+    """The identity provider of OAUTHBEARER."""
+    listener_oauth: Mapping[str, OAuthConfig]
+    """The same for listeners that have their own."""
     tokens: TokenConfig
 
     def users_of_plain(self, listener: str) -> Mapping[str, str]:
         return self.listener_passwords.get(listener, self.passwords)
 
+    def oauth_of(self, listener: str) -> OAuthConfig:
+        return self.listener_oauth.get(listener, self.oauth)
 
-def sasl_config(values: ConfigValues, static: Mapping[str, str]) -> SaslConfig:
+
+def sasl_config(values: TypedValues, static: Mapping[str, str]) -> SaslConfig:
     """`static` has the texts of the file, the environment and the command line, by config."""
     common = values.optional_text("sasl.jaas.config")
     of_listeners = {
@@ -53,8 +61,18 @@ def sasl_config(values: ConfigValues, static: Mapping[str, str]) -> SaslConfig:
         session_ms_max=values.whole("connections.max.reauth.ms") or None,
         failure_delay_ms=values.whole("connection.failed.authentication.delay.ms"),
         oauth=oauth_config(values),
+        listener_oauth=_oauth_of_listeners(values, static),
         tokens=token_config(values),
     )
+
+
+def _oauth_of_listeners(values: TypedValues, static: Mapping[str, str]) -> dict[str, OAuthConfig]:
+    own: dict[str, dict[str, ConfigValue]] = {}
+    for name, text in static.items():
+        found = _OAUTH.fullmatch(name)
+        if found is not None:
+            own.setdefault(found["listener"].upper(), {})[found["name"]] = parse_value(_OAUTH_KEYS[found["name"]], text)
+    return {listener: oauth_config(values.changed(changed)) for listener, changed in own.items()}
 
 
 def _passwords(text: str) -> Mapping[str, str]:
@@ -70,7 +88,7 @@ def check_sasl(config: SaslConfig, listener: str) -> None:
             f"listener.name.{listener.lower()}.plain.sasl.jaas.config to "
             "org.apache.kafka.common.security.plain.PlainLoginModule required user_NAME=PASSWORD;"
         )
-    if OAUTHBEARER in config.mechanisms and config.oauth.keys_url is None:
+    if OAUTHBEARER in config.mechanisms and config.oauth_of(listener).keys_url is None:
         raise ConfigError(
             f'listener "{listener}" has the mechanism OAUTHBEARER and no keys to check tokens with: set '
             "sasl.oauthbearer.jwks.endpoint.url to the address of the identity provider's keys (jwks_uri)"

@@ -11,6 +11,10 @@ class TypedValues:
     def __init__(self, values: Mapping[str, ConfigValue]) -> None:
         self._values = values
 
+    def changed(self, values: Mapping[str, ConfigValue]) -> "TypedValues":
+        """Return the values with others in the place of some."""
+        return TypedValues({**self._values, **values})
+
     def whole(self, name: str) -> int:
         value = self._values[name]
         assert isinstance(value, int), name
