@@ -183,6 +183,10 @@ def test_the_reference_is_a_page_that_loads_nothing_from_elsewhere(manager: Mana
     assert "default-src 'none'" in page.headers["content-security-policy"]
     for path in manager.call("GET", "/v1/openapi.json")["paths"]:
         assert f" {path}</h3>" in page.text
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.text))
+    assert "Member Type Meaning name string required" in text, "members of bodies are listed"
+    assert "rules[].operation all, read, write," in text, "those of lists too"
+    assert "max query integer" in text
     assert "://" not in page.text
     assert "<script" not in page.text
     assert "style=" not in page.text

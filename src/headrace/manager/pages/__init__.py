@@ -5,6 +5,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from headrace.manager.pages.schema_text import body_members, type_text
 from headrace.operations.amounts import size_text
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def environment() -> "Environment":
     from jinja2 import Environment, PackageLoader  # only for the first page
 
     found = Environment(loader=PackageLoader(__name__, "."), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    found.filters.update(size=size_text, count_of="{:,}".format, rate=rate_text)
+    found.filters.update(
+        size=size_text, count_of="{:,}".format, rate=rate_text, type_text=type_text, body_members=body_members
+    )
     return found
 
 
