@@ -60,7 +60,7 @@ class _PartitionWait:
 
 
 class MarkerWrites:
-    """The markers of one request: appended some per turn, done when each is committed or has failed."""
+    """The markers of one request, appended over several turns; done when each is committed or has failed."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ LINGER_MS = 1.0
 MAX_BLOCK_MS = 5_000
 """Time that a record waits for an unknown topic or for space in the buffer."""
 BATCHED_RECORDS_MIN = 20
-"""A request with as many records writes them as batches of its own; those of smaller requests share batches."""
+"""A request with at least this many records writes them as batches of its own; smaller requests share batches."""
 RECORD_OVERHEAD_BYTES = 32
 NOT_WRITTEN = ClientError("the record was not written")
 

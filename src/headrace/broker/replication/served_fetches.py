@@ -21,7 +21,7 @@ class ServedFetches:
         self._services = services
         self._sessions: dict[Connection, FollowerSession] = {}
         self.woken: dict[FollowerSession, None] = {}
-        """Sessions that have something to look at at the end of this turn."""
+        """Sessions whose fetch may be answered at the end of this turn."""
 
     def begin(self, connection: Connection, request: ReplicaFetchRequest, correlation_id: int) -> None:
         """Answer a fetch when there is something to send; an earlier one of the connection waits no longer."""

@@ -27,7 +27,7 @@ class TokenIndex:
         self._by_proof: dict[bytes, str] = {}
         self._proofs: dict[str, bytes] = {}
         self._credentials: dict[tuple[str, ScramMechanism], StoredCredential] = {}
-        """Those that were needed: each takes about a millisecond to make."""
+        """Credentials that were needed; each takes about a millisecond to compute."""
 
     def follow(self, token_ids: Iterable[str]) -> None:
         """Take over the tokens that exist now."""

@@ -1,4 +1,4 @@
-"""Delays of logins after failed ones, by user and address: guessing is slow, and no user at another address waits."""
+"""Delays logins after failed ones, by user and address: guessing is slow, and users at other addresses do not wait."""
 
 from headrace.model.limits import (
     LOGIN_FAILURES_FORGOTTEN_MS,
@@ -17,7 +17,7 @@ class _Failures:
         self.count = 0
         self.last_ms = 0.0
         self.next_ms = 0.0
-        """When the next login may be answered."""
+        """The time at which the next login may be answered."""
 
 
 class LoginThrottle:
@@ -25,9 +25,9 @@ class LoginThrottle:
         self._failures: dict[tuple[str, str], _Failures] = {}
 
     def wait_ms(self, user: str, address: str, now_ms: float) -> float | None:
-        """Return how long the answer to a login has to wait; None if too many wait already, so that it is refused.
+        """Return how long the response to a login has to wait; None if too many wait already, so that it is refused.
 
-        The answer takes its place in the queue: the next login of this user and address waits longer.
+        The login takes its place in the queue: the next one of this user and address waits longer.
         """
         found = self._failures.get((user, address))
         if found is None or found.count < LOGIN_FAILURES_FREE:

@@ -1,4 +1,4 @@
-"""The broker's side of PLAIN (RFC 4616): the client sends its password, so that it belongs inside TLS."""
+"""The broker's side of PLAIN (RFC 4616): the client sends its password, so PLAIN should be used with TLS only."""
 
 from collections.abc import Mapping
 from hashlib import sha256

@@ -1,1 +1,1 @@
-"""Client quotas: which of them holds for a client, and the buckets that requests are charged to."""
+"""Client quotas: which of them applies to a client, and the buckets that requests are charged to."""

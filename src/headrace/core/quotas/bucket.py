@@ -1,8 +1,8 @@
 """A bucket that fills at the rate of a quota, and may be in debt.
 
 A charge is never refused: what a client has already sent or is about to read cannot be taken back. A charge that the
-bucket does not hold makes a debt, and the client waits until the debt is paid. So the mean rate of clients that wait is
-the rate of the quota, whatever the size of their requests and however many share the bucket.
+bucket does not hold creates a debt, and the client waits until the debt is paid. So the mean rate of clients that wait
+is the rate of the quota, whatever the size of their requests and however many share the bucket.
 """
 
 from headrace.model.limits import QUOTA_DEBT_MS_MAX

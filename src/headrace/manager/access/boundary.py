@@ -11,7 +11,7 @@ from headrace.manager.problems import ApiProblem
 from headrace.manager.settings import is_loopback
 
 FORWARDED_BY = b"x-headrace-forwarded"
-"""Header with the key that managers share, by which one recognises a request that another one forwards."""
+"""Header with the key that managers share: by it a manager recognises a request that another manager forwards."""
 FORWARDED_FOR = b"x-headrace-client"
 """Header with the address of the client of such a request."""
 
@@ -19,9 +19,9 @@ FORWARDED_FOR = b"x-headrace-client"
 @dataclass(slots=True)
 class Boundary:
     is_local: bool = True
-    """It listens on loopback, without a proxy."""
+    """True if the manager listens on loopback, without a proxy."""
     names: frozenset[str] = frozenset()
-    """Host names beside loopback and addresses."""
+    """Host names that are accepted, besides those of loopback and IP addresses."""
     proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     key: bytes = b""
     """The key that managers share; empty while it is not known."""

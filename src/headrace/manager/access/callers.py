@@ -84,7 +84,7 @@ class KnownIdentity(NamedTuple):
 
 
 class Callers:
-    """Finds the callers of requests. What it has found counts for half a second, so that a revocation takes effect."""
+    """Finds the callers of requests. A result is used for half a second at most, so that a revocation takes effect."""
 
     def __init__(self, catalog: Catalog, cluster: ClusterCalls, *, needs_users: bool) -> None:
         """With `needs_users` nothing is open to callers without a credential, whether or not there are users."""
@@ -121,7 +121,7 @@ class Callers:
         return ANONYMOUS
 
     async def is_open(self) -> bool:
-        """Tell whether everyone on this machine may do everything, because there are and were no users."""
+        """Return whether everyone on this machine may do everything, because there are and were no users."""
         if self._has_users:
             self._keep_mark()
             return False

@@ -9,7 +9,7 @@ class UserRole(IntEnum):
 
     ANYONE = 0
     VIEWER = 1
-    """Sees everything but users, rules of access and brokers' secrets."""
+    """Sees everything except users, access rules and secrets of brokers."""
     EDITOR = 2
     """Changes topics, records, groups and transactions."""
     ADMIN = 3
@@ -28,13 +28,13 @@ class RouteRule(NamedTuple):
 
     role: UserRole
     is_audited: bool = False
-    """Each request leaves an audit record."""
+    """True if each request leaves an audit record."""
     has_secrets: bool = False
     """Its body and parameters stay out of the audit record."""
     is_leased: bool = False
     """It changes the catalog, so the holder of the lease serves it."""
     is_stream: bool = False
-    """Its response ends when the caller loses the right to it."""
+    """Its response is a stream, which ends when the caller loses the right to it."""
     is_page: bool = False
     """A person who is not logged in is sent to the page with the form."""
 

@@ -15,7 +15,7 @@ WAIT_BITS_MAX = 10
 
 
 def subjects(user: str, address: str) -> dict[str, int]:
-    """Return what failures are counted by, each with the number that is allowed without a pause."""
+    """Return the keys by which failures are counted, each with the number that is allowed without a pause."""
     return {
         f"pair {user} {address}": LOGIN_FAILURES_BY_PAIR_MAX,
         f"address {address}": LOGIN_FAILURES_BY_ADDRESS_MAX,
