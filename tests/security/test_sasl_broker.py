@@ -224,3 +224,43 @@ def test_guessing_does_not_delay_the_user_for_long_and_others_not_at_all(secured
             raw.handshake()
             assert raw.authenticate(b"\0victim\0guess%d" % number).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert own(secured.plaintext, "beside-guessing", RECORDS, settings(authority, "PLAIN")) == RECORDS
+
+
+INSTEAD_OF_A_HANDSHAKE = [
+    b"\0alice\0" + PASSWORD.encode(),  # the bare token of PLAIN, as before Kafka 1.0
+    b"n,,n=alice,r=nonce",
+    b"\x60\x82\x01\x00" + bytes(252),  # a token of GSSAPI
+    b"\x16\x03\x01\x00\x05hello",  # TLS at a listener without it
+    b"GET / HTTP/1.1",
+]
+
+
+@pytest.mark.parametrize("token", INSTEAD_OF_A_HANDSHAKE)
+def test_tokens_instead_of_a_handshake_close_the_connection(secured, authority, token):
+    with Raw(secured.plaintext) as raw, Raw(secured.plaintext) as beside:
+        assert beside.handshake().error_code == 0
+        raw.socket.sendall(struct.pack(">i", len(token)) + token)
+        assert raw.is_closed()
+        assert beside.authenticate(f"\0alice\0{PASSWORD}".encode()).error_code == 0
+
+
+def test_a_second_handshake_before_the_login_closes_the_connection(secured):
+    with Raw(secured.plaintext) as raw:
+        assert raw.handshake("PLAIN").error_code == 0
+        with pytest.raises((EOFError, ConnectionResetError)):
+            raw.handshake("SCRAM-SHA-256")
+
+
+def test_a_token_after_the_login_is_refused(secured):
+    with Raw(secured.plaintext) as raw:
+        assert raw.handshake().error_code == 0
+        assert raw.authenticate(f"\0alice\0{PASSWORD}".encode()).error_code == 0
+        for token in (f"\0alice\0{PASSWORD}", "\0mallory\0x"):
+            assert raw.authenticate(token.encode()).error_code == ErrorCode.ILLEGAL_SASL_STATE
+
+
+def test_a_login_without_tls_gets_nothing_at_a_listener_with_tls(secured, authority):
+    with Raw(secured.tls) as raw:
+        with pytest.raises((EOFError, ConnectionResetError, struct.error)):
+            assert raw.handshake().error_code
+    assert own(secured.tls, "beside-plain", RECORDS, settings(authority, "PLAIN", tls=True)) == RECORDS

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from headrace.broker.net import handshakes
 from headrace.client import Admin
 from headrace.client.errors import ClientError
 from headrace.testing import EmbeddedBroker
@@ -72,6 +73,34 @@ def test_half_open_handshakes_and_plain_requests_do_no_harm(broker, authority):
     finally:
         for connection in opened:
             connection.close()
+
+
+def test_handshakes_that_stall_are_closed_and_named(authority, monkeypatch):
+    monkeypatch.setattr(handshakes, "TLS_HANDSHAKE_MS_MAX", 200)
+    with EmbeddedBroker(config=authority.configs()) as broker:
+        host, port = broker.bootstrap_servers.split(":")
+        for sent in (b"", b"\x16", b"\x16\x03\x01\x02\x00\x01"):
+            with socket.create_connection((host, int(port))) as connection:
+                connection.settimeout(WAIT_MS / 1000)
+                connection.sendall(sent)
+                while connection.recv(100):
+                    pass
+        assert broker._runner._node.metrics.tls_handshakes_failed == 3
+
+
+def test_more_handshakes_than_allowed_end_the_oldest(authority, monkeypatch):
+    monkeypatch.setattr(handshakes, "TLS_HANDSHAKES_MAX", 5)
+    with EmbeddedBroker(config=authority.configs()) as broker:
+        host, port = broker.bootstrap_servers.split(":")
+        opened = [socket.create_connection((host, int(port))) for _ in range(6)]
+        try:
+            opened[0].settimeout(WAIT_MS / 1000)
+            assert opened[0].recv(100) == b""
+            records = [b"beside"]
+            assert own(broker.bootstrap_servers, "crowd", records, settings(authority)) == records
+        finally:
+            for connection in opened:
+                connection.close()
 
 
 def served_certificate(bootstrap):
