@@ -1,11 +1,13 @@
 """Registered clients: positions, delivery modes, ownership, silence, and two requests that read at the same time."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
+import httpx
 import pytest
 from sqlalchemy import Engine, update
 
@@ -31,7 +33,7 @@ from headrace.manager.registrations import (
 from headrace.testing import EmbeddedBroker
 from tests.manager.manager_process import ManagerProcess
 from tests.manager.people import TeamOfUsers
-from tests.manager.test_streams import produce
+from tests.manager.test_streams import events, produce
 
 
 def registered(manager: ManagerProcess, kind: str, topic: str, **more: Any) -> str:
@@ -87,6 +89,30 @@ def test_at_most_once_gives_every_record_to_one_of_many_requests(manager: Manage
             found += [value for part in threads.map(ask, range(4)) for value in part]
     assert sorted(found) == sorted(f"{part}-{number}" for part in range(3) for number in range(20))
     assert read(manager, id)["records"] == []
+
+
+@pytest.mark.process
+@pytest.mark.record_integrity
+def test_a_stream_begins_at_the_position_that_was_acknowledged(manager: ManagerProcess, topic: str) -> None:
+    produce(manager, topic, *map(str, range(10)))
+    id = registered(manager, "consumer", topic)
+    url = f"{manager.url}/v1/clients/{id}/stream"
+    with httpx.stream("GET", url, timeout=60) as response:
+        first = [next(found) for found in [events(response.iter_lines())] for _ in range(4)]
+    assert [json.loads(event["data"])["value"] for event in first] == ["0", "1", "2", "3"]
+    manager.call("POST", f"/v1/clients/{id}/acks", json={"positions": first[1]["id"]}, status=204)
+    with httpx.stream("GET", url, timeout=60) as response:
+        again = events(response.iter_lines())
+        assert [json.loads(next(again)["data"])["value"] for _ in range(8)] == [str(number) for number in range(2, 10)]
+        produce(manager, topic, "live")
+        assert json.loads(next(again)["data"])["value"] == "live"
+    with httpx.stream("GET", url, headers={"last-event-id": first[3]["id"]}, timeout=60) as response:
+        assert json.loads(next(events(response.iter_lines()))["data"])["value"] == "4"
+    lag = manager.call("GET", f"/v1/groups/{id}")["lag"]
+    assert lag == 9, "a stream itself acknowledges nothing"
+    careless = registered(manager, "consumer", topic, delivery="at-most-once")
+    assert "reads" in manager.call("GET", f"/v1/clients/{careless}/stream", status=409)["detail"]
+    assert manager.call("GET", "/v1/clients/headrace-client-0/stream", status=404)
 
 
 @pytest.mark.process

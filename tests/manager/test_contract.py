@@ -28,7 +28,7 @@ from schemathesis.specs.openapi.checks import (  # noqa: E402
 pytestmark = pytest.mark.process
 
 REQUESTS_PER_OPERATION = {GenerationMode.POSITIVE: 5, GenerationMode.NEGATIVE: 3}
-STREAMS = ("/v1/topics/{topic}/stream", "/v1/events")
+STREAMS = ("/v1/topics/{topic}/stream", "/v1/clients/{client}/stream", "/v1/events")
 """Their responses do not end, so only their beginning is looked at."""
 CONFORMANCE = (content_type_conformance, response_schema_conformance, status_code_conformance)
 TOPIC, GROUP, TRANSACTIONAL_ID = "contract", "contract-group", "contract-transaction"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.testing import EmbeddedBroker
 from tests.manager.manager_process import ManagerProcess
 
 pytestmark = pytest.mark.process
@@ -28,10 +29,10 @@ def run(manager: ManagerProcess, command: list[str], text: str) -> str:
 
 
 def test_the_commands_with_curl_run(manager: ManagerProcess, tmp_path: Path) -> None:
-    commands, keyed, reading, secured = snippets("sh")
+    commands, keyed, reading, connections, secured = snippets("sh")
     printed = run(manager, ["sh", "-ec"], commands.replace("\ncurl", "\necho; curl"))
     created, produced, read, cluster = printed.splitlines()
-    assert '"name":"orders"' in created
+    assert '"name":"orders"' in created or "TOPIC_ALREADY_EXISTS" in created
     assert '"offset":' in produced
     assert '"amount": 120' in read
     assert '"amount": 7' not in read
@@ -44,8 +45,22 @@ def test_the_commands_with_curl_run(manager: ManagerProcess, tmp_path: Path) -> 
     users, rules = run(manager, ["sh", "-ec"], secured.replace("\ncurl", "\necho; curl")).splitlines()
     assert users == "[]"
     assert "SECURITY_DISABLED" in rules, "this broker has no authorizer"
+    assert run(manager, ["sh", "-ec"], connections).startswith("[")
     (client,) = manager.call("GET", "/v1/clients")
     assert sum(part["committed"] for part in manager.call("GET", f"/v1/groups/{client['id']}/lag")) > 0
+
+
+def test_the_streams_with_curl_begin(manager: ManagerProcess, broker: EmbeddedBroker) -> None:
+    if manager.http.get("/v1/topics/orders").status_code == 404:
+        broker.create_topic("orders")
+    streams = re.findall(r"^curl -N .*$", GUIDE, re.MULTILINE)
+    assert len(streams) == 2
+    for text in streams:
+        here = text.replace("127.0.0.1:8092", manager.url.removeprefix("http://"))
+        with subprocess.Popen(["sh", "-c", f"exec {here}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as curl:
+            assert curl.stdout is not None
+            assert curl.stdout.readline().startswith((b": alive", b"id: ")), "the stream has begun"
+            curl.kill()
 
 
 def test_the_programs_in_python_run(manager: ManagerProcess) -> None:

@@ -44,6 +44,7 @@ SEEN = RouteRule(UserRole.VIEWER)
 PAGE = RouteRule(UserRole.VIEWER, is_page=True)
 STREAMED = RouteRule(UserRole.VIEWER, is_stream=True)
 WRITTEN = RouteRule(UserRole.EDITOR)
+WRITTEN_STREAM = RouteRule(UserRole.EDITOR, is_stream=True)
 EDITED = RouteRule(UserRole.EDITOR, is_audited=True)
 ADMIN_SEEN = RouteRule(UserRole.ADMIN)
 ADMINISTERED = RouteRule(UserRole.ADMIN, is_audited=True)
@@ -107,6 +108,7 @@ RULES: dict[tuple[str, str], RouteRule] = {
     ("POST", "/v1/clients/{client}/records"): WRITTEN,
     ("POST", "/v1/clients/{client}/reads"): WRITTEN,
     ("POST", "/v1/clients/{client}/acks"): WRITTEN,
+    ("GET", "/v1/clients/{client}/stream"): WRITTEN_STREAM,
     ("WEBSOCKET", "/v1/subscriptions"): STREAMED,
     ("GET", "/v1/events"): STREAMED,
     ("GET", "/v1/connections"): SEEN,

@@ -1,5 +1,7 @@
 """Registered clients: producers and consumers that keep a delivery mode, and consumers a position."""
 
+from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -23,14 +25,15 @@ from headrace.manager.api.records import (
     read_all,
     read_response,
 )
+from headrace.manager.api.streams import opened_stream, stream_plan
 from headrace.manager.api.topics import existing
-from headrace.manager.event_streams import POSITIONS
+from headrace.manager.event_streams import MEDIA_TYPE, POSITIONS, EventStreamResponse, record_events
 from headrace.manager.limits import POSITIONS_LENGTH_MAX, READ_WAIT_MS_MAX, RECORDS_PER_REQUEST_MAX
 from headrace.manager.parts import ManagerParts, Parts
 from headrace.manager.problems import ApiProblem
 from headrace.manager.reads import ReadPlan
 from headrace.manager.record_bodies import parse_records
-from headrace.manager.record_views import Shown
+from headrace.manager.record_views import Shown, record_view
 from headrace.manager.registrations import AT_MOST_ONCE, CONSUMER, EXACTLY_ONCE, PRODUCER, RegisteredClient
 from headrace.manager.responses import respond
 from headrace.model.ids import TopicPartition
@@ -174,6 +177,52 @@ async def read(
         turn.check()
         await parts.registrations.commit(found, _committed(found, reading.next))
     return read_response(records, reading)
+
+
+@router.get("/{client}/stream", summary="Stream records as a registered consumer", response_class=Response,
+            responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}})  # fmt: skip
+async def stream(
+    parts: Parts,
+    caller: CurrentCaller,
+    client: Id,
+    filter: Annotated[str | None, Query(description="An expression such as value.amount > 100.")] = None,
+    shown: Annotated[Shown, Query(alias="as", description="The form of keys and values.")] = "auto",
+    last_event_id: Annotated[
+        str | None,
+        Header(max_length=POSITIONS_LENGTH_MAX, pattern=POSITIONS, description="The id of the last event received."),
+    ] = None,
+) -> Response:
+    """Server-Sent Events from the position of a consumer with delivery at-least-once.
+
+    The id of an event is the position after it: `POST …/acks` with it as `positions` moves the consumer there. A stream
+    that begins without Last-Event-ID repeats what was not acknowledged. The consumer is alive while a stream is open.
+    """
+    found = await _alive(parts, caller, client, CONSUMER)
+    if found.delivery == AT_MOST_ONCE:
+        raise ApiProblem(409, f'client "{client}" has delivery at-most-once: read with POST /v1/clients/{client}/reads')
+    positions = await parts.registrations.positions(found)
+    plan = stream_plan(
+        found.topic, masking=await parts.masks.masking(found.topic, caller), partition=found.partition,
+        start="earliest", time=None, positions=parse_positions(last_event_id) or positions, filter=filter,
+        is_resumed=True,
+    )  # fmt: skip
+    records = await opened_stream(parts, plan)
+    return EventStreamResponse(
+        _kept_alive(parts, found, record_events(records, plan, record_view(shown), parts.metrics))
+    )
+
+
+async def _kept_alive(
+    parts: ManagerParts, client: RegisteredClient, events: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
+    """Yield the events, and record that the client is alive; there is at least a heartbeat every few seconds."""
+    try:
+        async for content in events:
+            with suppress(ApiProblem):  # Without the catalog it counts as silent only after ten minutes.
+                await parts.registrations.seen(client)
+            yield content
+    finally:
+        await events.aclose()
 
 
 @router.post("/{client}/acks", status_code=204, summary="Acknowledge what a registered consumer has read")
