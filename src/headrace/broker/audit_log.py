@@ -189,7 +189,7 @@ def line_of(event: AuditEvent, *, node_id: int, lost: int = 0) -> bytes:
     kept = {
         name: _shortened(value) if isinstance(value, str) else value
         for name, value in fields.items()
-        if value not in (None, "", [], 0) or name == "request_id"
+        if value not in (None, "", [], 0) or name in ("principal", "request_id")
     }
     return msgspec.json.encode(kept) + b"\n"
 
