@@ -224,7 +224,7 @@ def test_a_wrong_source_is_reported(tmp_path: Path, source: str, text: str) -> N
 
 
 SINK_MISTAKES = [
-    ("{}", "has no kind: there are console, database, delta, parquet, topic"),
+    ("{}", "has no kind: there are console, database, delta, iceberg, parquet, topic"),
     ("{topic: b, parquet: c}", "a sink has one kind"),
     ("{topic: b, kee: id}", 'did you mean "key"?'),
     ("{topic: b, key: 'a('}", "never closed"),
@@ -331,7 +331,7 @@ def test_two_tables_are_not_in_one_folder(tmp_path: Path) -> None:
     assert found == [(5, 'sinks[1].delta: "./f" is already the folder of sinks[0]')]
 
 
-DATABASE_MISTAKES = [
+TABLE_MISTAKES = [
     ("{database: mysql://h/d, table: t}", 'sinks[0].database: "mysql://h/d" is not an address of a database'),
     ("{database: postgresql://u:pw@h/d, table: t}", "sinks[0].database: the address contains a password"),
     ("{database: sqlite:///f.db}", "sinks[0] lacks `table`"),
@@ -340,11 +340,15 @@ DATABASE_MISTAKES = [
     ("{database: sqlite:///f.db, table: t, mode: upsert}", "sinks[0] lacks `keys`"),
     ("{database: sqlite:///f.db, table: t, keys: [id]}", "this is for `mode: upsert` only"),
     ("{database: sqlite:///f.db, table: t, partition_by: [id]}", '"partition_by" is not known in sinks[0]'),
+    ("{iceberg: t, catalog: sqlite:///c.db, warehouse: w}", "sinks[0].iceberg: a table is in a namespace"),
+    ("{iceberg: s.t, catalog: file:///c.db, warehouse: w}", 'sinks[0].catalog: "file:" is not a catalog'),
+    ("{iceberg: s.t}", "sinks[0] lacks `catalog`"),
+    ("{iceberg: s.t, catalog: sqlite:///c.db}", "sinks[0] lacks `warehouse`"),
 ]
 
 
-@pytest.mark.parametrize(("sink", "said"), DATABASE_MISTAKES)
-def test_a_wrong_database_sink_is_reported(tmp_path: Path, sink: str, said: str) -> None:
+@pytest.mark.parametrize(("sink", "said"), TABLE_MISTAKES)
+def test_a_wrong_sink_for_a_table_is_reported(tmp_path: Path, sink: str, said: str) -> None:
     found = problems(tmp_path, f"name: n\nsource: {{topic: a}}\nsinks:\n  - {sink}\n")
     assert any(line == 4 and said in text for line, text in found), found
 
@@ -353,3 +357,6 @@ def test_two_sinks_for_one_table_are_refused(tmp_path: Path) -> None:
     sink = "  - {database: 'sqlite:///f.db', table: t}\n"
     found = problems(tmp_path, f"name: n\nsource: {{topic: a}}\nsinks:\n{sink}{sink}")
     assert found == [(5, 'sinks[1].table: "t" is already the table of sinks[0]')]
+    sink = "  - {iceberg: s.t, catalog: 'sqlite:///f.db', warehouse: w}\n"
+    found = problems(tmp_path, f"name: n\nsource: {{topic: a}}\nsinks:\n{sink}{sink}")
+    assert found == [(5, 'sinks[1].iceberg: "s.t" is already the table of sinks[0]')]

@@ -18,10 +18,12 @@ from headrace.operations.amounts import count_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headrace.spark.pipelines.definition import DatabaseSinkDefinition, Pipeline, Sink
+    from headrace.spark.pipelines.definition import DatabaseSinkDefinition, IcebergSinkDefinition, Pipeline, Sink
 
 DATABASE_FILE = "tables.sqlite"
 """Takes the place of all databases in a test."""
+CATALOG_FILE = "catalog.sqlite"
+"""Takes the place of all catalogs of Iceberg in a test."""
 DIFFERENCES_SHOWN = 20
 
 
@@ -151,10 +153,11 @@ def _table_name(sink: "Sink") -> str | None:
     from headrace.spark.pipelines.definition import (
         DatabaseSinkDefinition,
         DeltaSinkDefinition,
+        IcebergSinkDefinition,
         ParquetSinkDefinition,
     )
 
-    if isinstance(sink, DatabaseSinkDefinition):
+    if isinstance(sink, DatabaseSinkDefinition | IcebergSinkDefinition):
         return sink.table.rpartition(".")[2]
     return Path(sink.path).name if isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition) else None
 
@@ -187,6 +190,7 @@ def _moved(pipeline: "Pipeline", folder: Path) -> "Pipeline":
     from headrace.spark.pipelines.definition import (
         DatabaseSinkDefinition,
         DeltaSinkDefinition,
+        IcebergSinkDefinition,
         ParquetSinkDefinition,
         Restart,
     )
@@ -195,6 +199,9 @@ def _moved(pipeline: "Pipeline", folder: Path) -> "Pipeline":
         if isinstance(sink, DatabaseSinkDefinition):
             table = sink.table.rpartition(".")[2]
             return replace(sink, database=f"sqlite:///{folder / DATABASE_FILE}", table=table, options={})
+        if isinstance(sink, IcebergSinkDefinition):
+            catalog = f"sqlite:///{folder / CATALOG_FILE}"
+            return replace(sink, catalog=catalog, warehouse=str(folder / "warehouse"), options={})
         if isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition):
             return replace(sink, path=str(folder / Path(sink.path).name))
         return sink
@@ -236,6 +243,7 @@ def _tables(pipeline: "Pipeline", spark: "SparkSession") -> dict[str, list[Mappi
     from headrace.spark.pipelines.definition import (
         DatabaseSinkDefinition,
         DeltaSinkDefinition,
+        IcebergSinkDefinition,
         ParquetSinkDefinition,
     )
 
@@ -245,6 +253,9 @@ def _tables(pipeline: "Pipeline", spark: "SparkSession") -> dict[str, list[Mappi
     for sink in pipeline.sinks:
         if isinstance(sink, DatabaseSinkDefinition):
             found[sink.table] = [{"value": row} for row in _database_rows(sink)]
+            continue
+        if isinstance(sink, IcebergSinkDefinition):
+            found[sink.table.rpartition(".")[2]] = [{"value": row} for row in _iceberg_rows(sink, spark)]
             continue
         path = Path(getattr(sink, "path", ""))
         if isinstance(sink, ParquetSinkDefinition):
@@ -258,6 +269,18 @@ def _tables(pipeline: "Pipeline", spark: "SparkSession") -> dict[str, list[Mappi
             continue
         found[path.name] = [{"value": row} for row in _rows(spark, path, files)]
     return found
+
+
+def _iceberg_rows(sink: "IcebergSinkDefinition", spark: "SparkSession") -> list[Any]:
+    from pyspark.sql import functions as sql
+
+    from headrace.spark.sink.iceberg.table import CatalogPlace
+
+    place = CatalogPlace.of(sink.catalog, sink.warehouse, {}).below(Path())
+    if not place.finds(sink.table):
+        return []
+    rows = spark.createDataFrame(place.load().load_table(sink.table).scan().to_arrow())
+    return [json.loads(row[0]) for row in rows.select(sql.to_json(sql.struct("*"))).collect()]
 
 
 def _database_rows(sink: "DatabaseSinkDefinition") -> list[Any]:

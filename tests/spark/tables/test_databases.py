@@ -21,10 +21,9 @@ from headrace.spark.sink.databases.dialects import Dialect, PostgreSQL, SQLite, 
 from headrace.spark.sink.databases.table import (
     BATCHES_TABLE,
     DatabaseTable,
-    RowsDoNotFit,
     StagedRowsLost,
-    StagingReport,
 )
+from headrace.spark.sink.staged_writes import RowsDoNotFit, StagingReport
 from tests.manager.postgresql import PostgreSQLServer
 
 pytestmark = pytest.mark.process

@@ -11,12 +11,14 @@ from headrace.spark.pipelines.compiler import compile_pipeline
 from headrace.spark.pipelines.definition import (
     DatabaseSinkDefinition,
     DeltaSinkDefinition,
+    IcebergSinkDefinition,
     ParquetSinkDefinition,
     Pipeline,
 )
 from headrace.spark.pipelines.sessions import own_session
 from headrace.spark.pipelines.topics import needs_headers, stream_of
 from headrace.spark.sink.databases.dialects import dialect_of
+from headrace.spark.sink.iceberg.table import CatalogPlace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,8 +34,8 @@ def gather_facts(admin: Admin, pipeline: Pipeline) -> Facts:
     found: dict[str, TableFacts | None] = {}
     found |= {path: _table(pipeline.folder / path, is_delta=kinds.get(path, False)) for path in paths}
     for sink in pipeline.sinks:
-        if isinstance(sink, DatabaseSinkDefinition):
-            found[table_name_of(sink)] = _database_table(sink, pipeline)
+        if isinstance(sink, DatabaseSinkDefinition | IcebergSinkDefinition):
+            found[table_name_of(sink)] = _table_of_catalog(sink, pipeline)
     return Facts(
         note=note,
         last_batch=None if last is None else last.number,
@@ -62,9 +64,13 @@ def _table(path: Path, *, is_delta: bool) -> TableFacts | None:
     return TableFacts(noted_partition_columns(str(path)))
 
 
-def _database_table(sink: DatabaseSinkDefinition, pipeline: Pipeline) -> TableFacts | None:
+def _table_of_catalog(sink: DatabaseSinkDefinition | IcebergSinkDefinition, pipeline: Pipeline) -> TableFacts | None:
     try:
-        is_there = dialect_of(sink.database, sink.options).below(pipeline.folder).finds(sink.table)
+        if isinstance(sink, DatabaseSinkDefinition):
+            is_there = dialect_of(sink.database, sink.options).below(pipeline.folder).finds(sink.table)
+        else:
+            place = CatalogPlace.of(sink.catalog, sink.warehouse, sink.options)
+            is_there = place.below(pipeline.folder).finds(sink.table)
     except Exception as error:  # of the libraries of the databases
         said = pipeline.secrets.hide(str(error)).partition("\n")[0]
         return TableFacts(None, f"the database cannot be reached: {said}")

@@ -10,11 +10,12 @@ from headrace.spark.pipelines.checkpoints import Note
 from headrace.spark.pipelines.definition import (
     DatabaseSinkDefinition,
     DeltaSinkDefinition,
-    ParquetSinkDefinition,
+    IcebergSinkDefinition,
     Pipeline,
     ReadAs,
     Sink,
     Source,
+    TableSink,
     TopicSink,
     WriteMode,
 )
@@ -22,7 +23,8 @@ from headrace.spark.pipelines.definition_reader import written_topics
 from headrace.spark.pipelines.identity import identity_of, incompatibilities
 from headrace.spark.pipelines.problems import Place
 
-TableSink = ParquetSinkDefinition | DeltaSinkDefinition | DatabaseSinkDefinition
+_PLACES = {"table": "database", "iceberg": "catalog"}
+"""The keys of the addresses that make the names of tables unique."""
 ABSENT = "(absent)"
 """The text of a key that only the other definition has."""
 
@@ -222,7 +224,7 @@ def _tables(pipeline: Pipeline, facts: Facts, before: Mapping[str, str]) -> list
 
 
 def _table(sink: TableSink, facts: Facts) -> StorageStep:
-    is_upsert = not isinstance(sink, ParquetSinkDefinition) and sink.mode is WriteMode.UPSERT
+    is_upsert = isinstance(sink, DeltaSinkDefinition | DatabaseSinkDefinition) and sink.mode is WriteMode.UPSERT
     how = "rows replace others by key" if is_upsert else "rows are appended"
     name = table_name_of(sink)
     known = facts.tables.get(name)
@@ -243,21 +245,21 @@ def _table(sink: TableSink, facts: Facts) -> StorageStep:
 
 def table_names(texts: Mapping[str, str]) -> dict[str, str]:
     """Return the tables of a definition with the names of their sinks."""
-    found = ((text, re.fullmatch(r"(sinks?(?:\[\d+\])?)\.(parquet|delta|table)", key)) for key, text in texts.items())
+    found = (
+        (text, re.fullmatch(r"(sinks?(?:\[\d+\])?)\.(parquet|delta|iceberg|table)", key)) for key, text in texts.items()
+    )
     return {
-        database_table(texts.get(f"{match[1]}.database", ""), text) if match[2] == "table" else text: match[1]
+        f"{texts[f'{match[1]}.{_PLACES[match[2]]}']} {text}" if match[2] in _PLACES else text: match[1]
         for text, match in found
         if match is not None
     }
 
 
-def database_table(database: str, table: str) -> str:
-    """Return the name of a table of a database in a plan."""
-    return f"{database} {table}"
-
-
 def table_name_of(sink: TableSink) -> str:
-    return database_table(sink.database, sink.table) if isinstance(sink, DatabaseSinkDefinition) else sink.path
+    """Return the name of a table in a plan."""
+    if isinstance(sink, DatabaseSinkDefinition):
+        return f"{sink.database} {sink.table}"
+    return f"{sink.catalog} {sink.table}" if isinstance(sink, IcebergSinkDefinition) else sink.path
 
 
 def _moved(pipeline: Pipeline, facts: Facts, before: Mapping[str, str]) -> tuple[str, ...]:

@@ -194,12 +194,25 @@ class DatabaseSinkDefinition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergSinkDefinition:
+    name: str
+    table: str
+    """The namespace and the name."""
+    catalog: str
+    """The URL of the catalog."""
+    warehouse: str
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleSink:
     name: str
     rows: int = 20
 
 
-Sink = TopicSink | ParquetSinkDefinition | DeltaSinkDefinition | DatabaseSinkDefinition | ConsoleSink
+TableSink = ParquetSinkDefinition | DeltaSinkDefinition | DatabaseSinkDefinition | IcebergSinkDefinition
+Sink = TopicSink | TableSink | ConsoleSink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

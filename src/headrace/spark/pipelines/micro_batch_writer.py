@@ -14,6 +14,7 @@ from headrace.spark.pipelines.definition import (
     ConsoleSink,
     DatabaseSinkDefinition,
     DeltaSinkDefinition,
+    IcebergSinkDefinition,
     ParquetSinkDefinition,
     Pipeline,
     Sink,
@@ -24,8 +25,9 @@ from headrace.spark.pipelines.failpoints import Failpoint, reach
 from headrace.spark.pipelines.output_rows import RECORDS, ROW
 from headrace.spark.pipelines.upserts import upsert
 from headrace.spark.sink.databases.dialects import dialect_of
-from headrace.spark.sink.databases.merge import merge_rows
 from headrace.spark.sink.databases.table import DatabaseTable
+from headrace.spark.sink.iceberg.table import CatalogPlace, IcebergTable
+from headrace.spark.sink.staged_writes import write_staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,7 +92,10 @@ class MicroBatchWriter:
                 rows.show(sink.rows, truncate=False)
                 return
             if isinstance(sink, DatabaseSinkDefinition):
-                merge_rows(rows, self._database_table(sink, rows), number)
+                write_staged(rows, self._database_table(sink, rows), number)
+                return
+            if isinstance(sink, IcebergSinkDefinition):
+                write_staged(rows, self._iceberg_table(sink, rows), number)
                 return
             assert isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition)
             path = str(self.pipeline.folder.absolute() / sink.path)  # workers have other current directories
@@ -111,6 +116,14 @@ class MicroBatchWriter:
             owner=self._owner(sink, rows),
             keys=sink.keys,
             order_by=sink.order_by,
+        )
+
+    def _iceberg_table(self, sink: IcebergSinkDefinition, rows: "DataFrame") -> IcebergTable:
+        return IcebergTable(
+            table=sink.table,
+            place=CatalogPlace.of(sink.catalog, sink.warehouse, sink.options).below(self.pipeline.folder),
+            owner=self._owner(sink, rows),
+            partition_by=sink.partition_by,
         )
 
     def _owner(self, sink: Sink, rows: "DataFrame") -> str:

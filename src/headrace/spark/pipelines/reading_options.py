@@ -47,6 +47,13 @@ def check_address(url: str, table: str, options: Mapping[str, str]) -> None:
         raise ValueError(f"SQLite has no schemas: write the table as {table.rpartition('.')[2]}")
 
 
+def check_catalog(url: str, options: Mapping[str, str]) -> None:
+    """Refuse what is not the address of a catalog, with a ValueError."""
+    from headrace.spark.sink.iceberg.table import CatalogPlace
+
+    CatalogPlace.of(url, "", options)
+
+
 def _checked(section: YamlSection, parse: Callable[[Mapping[str, str]], None]) -> Mapping[str, str]:
     """Return the options; an invalid one is reported with its line."""
     options = section.pairs("options", secrets=True)

@@ -10,17 +10,18 @@ from headrace.spark.pipelines.definition import (
     DatabaseSinkDefinition,
     DeliveryGuarantee,
     DeltaSinkDefinition,
+    IcebergSinkDefinition,
     ParquetSinkDefinition,
     Sink,
     TopicSink,
     WriteMode,
 )
 from headrace.spark.pipelines.nodes import YamlSection
-from headrace.spark.pipelines.reading_options import check_address, table_options, topic_options
+from headrace.spark.pipelines.reading_options import check_address, check_catalog, table_options, topic_options
 from headrace.spark.pipelines.reading_values import folder_path, table_name, topic_name
 from headrace.spark.pipelines.sql_text import check_expression
 
-KINDS = ("topic", "topic_from", "parquet", "delta", "database", "console")
+KINDS = ("topic", "topic_from", "parquet", "delta", "iceberg", "database", "console")
 CONSOLE_ROWS_MAX = 10_000
 JSON_VALUE = "json"
 
@@ -63,10 +64,13 @@ def _refuse_shared_folders(root: YamlSection, sinks: tuple[Sink, ...]) -> None:
     """Refuse two sinks for one table: it would have every row twice."""
     owners: dict[str, str] = {}
     for sink in sinks:
-        if isinstance(sink, DatabaseSinkDefinition):
-            first = owners.setdefault(f"{sink.database} {sink.table}", sink.name)
+        if isinstance(sink, DatabaseSinkDefinition | IcebergSinkDefinition):
+            key, address = (
+                ("table", sink.database) if isinstance(sink, DatabaseSinkDefinition) else ("iceberg", sink.catalog)
+            )
+            first = owners.setdefault(f"{address} {sink.table}", sink.name)
             if first != sink.name:
-                root.wrong(f"{sink.name}.table", f'"{sink.table}" is already the table of {first}')
+                root.wrong(f"{sink.name}.{key}", f'"{sink.table}" is already the table of {first}')
         if isinstance(sink, ParquetSinkDefinition | DeltaSinkDefinition):
             first = owners.setdefault(os.path.normpath(sink.path), sink.name)
             if first != sink.name:
@@ -82,7 +86,7 @@ def _sink(section: YamlSection) -> Sink | None:
         else:
             section.findings.add_at(section.place, f"{section.path} has no kind: {guess('', KINDS)}")
         return None
-    readers = {"parquet": _parquet, "delta": _delta, "database": _database, "console": _console}
+    readers = {"parquet": _parquet, "delta": _delta, "iceberg": _iceberg, "database": _database, "console": _console}
     sink = readers.get(kinds[0], _topic)(section)
     section.finish()
     return sink
@@ -171,6 +175,31 @@ def _database(section: YamlSection) -> Sink | None:
         section.wrong("database", str(error))
     return DatabaseSinkDefinition(
         name=section.path, database=database, table=table, mode=mode, keys=keys, order_by=order_by, options=options
+    )
+
+
+def _iceberg(section: YamlSection) -> Sink | None:
+    table = section.parsed("iceberg", table_name)
+    catalog, warehouse = section.text("catalog"), section.text("warehouse")
+    partition_by, options = section.texts("partition_by"), section.pairs("options", secrets=True)
+    for key, example in (("catalog", "catalog: sqlite:///catalog.db"), ("warehouse", "warehouse: warehouse")):
+        if key not in section:
+            section.missing(key, example)
+    if table is not None and "." not in table:
+        section.wrong("iceberg", f"a table is in a namespace: write shop.{table}, for example")
+    if table is None or catalog is None or warehouse is None:
+        return None
+    try:
+        check_catalog(catalog, options)
+    except ValueError as error:
+        section.wrong("catalog", str(error))
+    return IcebergSinkDefinition(
+        name=section.path,
+        table=table,
+        catalog=catalog,
+        warehouse=warehouse,
+        partition_by=partition_by,
+        options=options,
     )
 
 

@@ -9,9 +9,10 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from headrace.spark.sink.databases.dialects import Dialect, quoted, quoted_column
+from headrace.spark.sink.staged_writes import RowsDoNotFit, Stage, StagingReport
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,19 +23,8 @@ STAGING_PREFIX = "headrace_staging_"
 OWNER_HASH_LENGTH = 16
 
 
-class RowsDoNotFit(RuntimeError):
-    """The rows or their keys do not fit the table: the same rows would fail again."""
-
-
 class StagedRowsLost(RuntimeError):
     """The staging table lacks rows that tasks have copied into it: the batch must be repeated."""
-
-
-class StagingReport(NamedTuple):
-    """The count of rows that one task has copied, under an id that no other attempt has."""
-
-    attempt: str
-    rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +47,7 @@ class DatabaseTable:
 
     # The driver, before the tasks
 
-    def prepare(self, schema: "pa.Schema") -> None:
+    def prepare(self, schema: "pa.Schema") -> Stage:
         """Create what is missing, refuse rows that do not fit, and empty the staging table."""
         with closing(self.dialect.connect()) as connection:
             if not self.dialect.has_table(connection, self.table):
@@ -72,6 +62,7 @@ class DatabaseTable:
                 f"CREATE {self.dialect.unlogged} TABLE {quoted(self.staging)} AS "
                 f"SELECT {names}, '' AS {ATTEMPT_COLUMN} FROM {quoted(self.table)} WHERE 1 = 0"
             )
+        return self.stage
 
     def _create(self, connection: Any, schema: "pa.Schema") -> None:
         columns = []
