@@ -9,6 +9,7 @@ from headrace.broker.api.registry import SERVED
 from headrace.broker.api.support.audit import CHANGES
 from headrace.model.errors import ErrorCode
 from headrace.model.limits import AUDIT_RETRY_MS
+from headrace.ports.spawner import Lane
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
 from headrace.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsRequestResource
@@ -161,6 +162,28 @@ def test_a_stop_writes_the_counts(broker):
     broker.stop()
     found = [(line["action"], line["outcome"], line["resources"], line["count"]) for line in lines(broker)]
     assert found == [("describe_configs", "refused", ["topic x"], 1), ("describe_configs", "refused", ["topic x"], 4)]
+
+
+def test_a_stop_during_a_write_repeats_no_line(broker):
+    """The helper has written a line, and the loop does not come to hear of it."""
+    client = broker.client()
+    client.create_topic("first")
+    submit = broker.machine.spawner.submit
+    heard = []
+
+    def submit_unheard(operation, completed, lane=Lane.OTHER):
+        if lane is Lane.AUDIT:
+            operation()
+            heard.append(completed)
+        else:
+            submit(operation, completed, lane)
+
+    broker.machine.spawner.submit = submit_unheard
+    client.send(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics=(new_topic("second"),), timeout_ms=30_000))
+    broker.run_until(lambda: heard)
+    broker.node.close()
+    broker.machine.stopped()
+    assert [line["resources"][0] for line in lines(broker)] == ["topic first", "topic second"]
 
 
 def test_a_forwarded_change_has_the_address_of_its_own_client():

@@ -10,6 +10,8 @@ class AuditFile:
 
     def __init__(self, disk: Disk, path: str, *, bytes_max: int, files_max: int) -> None:
         self.path = path
+        self.lines = 0
+        """Lines that were appended since the start."""
         self._disk = disk
         self._bytes_max = bytes_max
         self._files_max = files_max
@@ -33,6 +35,7 @@ class AuditFile:
             self._take_back(written)
             raise
         self._size += written
+        self.lines += len(lines)
 
     def _open(self) -> None:
         folder = self.path.rpartition("/")[0]

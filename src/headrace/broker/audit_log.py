@@ -6,6 +6,7 @@ are kept and written later. Lines of other kinds are dropped and counted beyond 
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import msgspec
 
@@ -77,12 +78,14 @@ class AuditLog:
         """Write everything, after the helpers have ended."""
         for told in self._trail.rest():
             self._add(told, begin=False)
+        # The last write may have ended without its completion, which runs in a turn.
+        left = tuple(islice(self._lines, self._file.lines - self._written, None))
         try:
-            if self._lines:
-                self._file.append(tuple(self._lines), sync=True)
+            if left:
+                self._file.append(left, sync=True)
             self._file.close()
         except OSError as error:
-            self._logger.error("the audit log cannot be written", lines=len(self._lines), cause=error)
+            self._logger.error("the audit log cannot be written", lines=len(left), cause=error)
 
     def families(self) -> Iterator[Family]:
         yield Family("headrace_audit_lines", "counter", "Lines written to the audit log.", (((), self._written),))
@@ -123,7 +126,7 @@ class AuditLog:
 
     def _write(self) -> None:
         file = self._file
-        lines = tuple(self._lines[at] for at in range(min(len(self._lines), AUDIT_WRITE_LINES_MAX)))
+        lines = tuple(islice(self._lines, AUDIT_WRITE_LINES_MAX))
         sync, self._has_changes = self._has_changes, False
 
         def written(_result: None, error: BaseException | None) -> None:
