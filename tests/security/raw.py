@@ -11,9 +11,9 @@ from .stock import WAIT_MS
 
 
 class Raw:
-    def __init__(self, address):
+    def __init__(self, address, source="127.0.0.1"):
         host, port = address.split(":")
-        self.socket = socket.create_connection((host, int(port)))
+        self.socket = socket.create_connection((host, int(port)), source_address=(source, 0))
         self.socket.settimeout(WAIT_MS / 1000)
         self.numbers = itertools.count(1)
 

@@ -6,9 +6,16 @@ from headrace.log.names import SCANS
 from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
-from headrace.wire.messages import find_coordinator, list_metadata_changes, offset_commit, scan_manifest, scan_release
+from headrace.wire.messages import (
+    create_topics,
+    find_coordinator,
+    list_metadata_changes,
+    offset_commit,
+    scan_manifest,
+    scan_release,
+)
 from tests.broker.virtual import Client
-from tests.security.ruled_broker import STRANGER, allow, forbid, ruled_broker
+from tests.security.ruled_broker import ADMIN, STRANGER, allow, forbid, ruled_broker
 from tests.transactions.wire import TransactionClient, known, wait_loaded
 
 TOPIC, GROUP, CLUSTER, ID = (
@@ -200,3 +207,24 @@ def test_a_topic_that_the_client_may_not_create_is_refused(broker, client, versi
     allow(broker, STRANGER, (TOPIC, Operation.CREATE))
     client.metadata("missing", version=version, allow_creation=True)
     assert "missing" in broker.node.broker.image.topics
+
+
+@pytest.mark.parametrize(("host", "error"), [(ADMIN, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (STRANGER, REFUSED)])
+def test_no_client_reads_the_metadata_log(broker, host, error):
+    client = Client(broker, from_host=host)
+    answer = client.wait(client.send_fetch(("__cluster_metadata", 0, 0)))
+    assert [each.error_code for each in answer.responses[0].partitions] == [error]
+
+
+def test_no_client_fetches_as_a_replica(broker):
+    client = broker.client()
+    answer = client.wait(client.send_fetch(("t", 0, 0), replica_id=1))
+    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize("version", [0, 7])
+def test_no_client_creates_the_metadata_log(broker, version):
+    topic = create_topics.CreateTopicsRequestTopic(name="__cluster_metadata", num_partitions=1, replication_factor=1)
+    request = create_topics.CreateTopicsRequest(topics=(topic,), timeout_ms=LONG_MS)
+    (topic,) = broker.client().ask(ApiKey.CREATE_TOPICS, version, request).topics
+    assert topic.error_code == REFUSED
