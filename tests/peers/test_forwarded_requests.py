@@ -131,7 +131,7 @@ def test_the_controller_sees_the_client_and_not_the_broker(world, one, two, monk
     monkeypatch.setattr(create_topics, "handle", watched)
     client = client_of(world, two, from_host="10.9.8.7")
     client.ask(ApiKey.CREATE_TOPICS, 7, creation("orders"))
-    (connection,) = two.node.loop.open_clients()
+    (connection,) = two.node.loop.connections.of_clients()
     connection.principal, connection.by_token = Principal("User", "alice"), True
     client.ask(ApiKey.CREATE_TOPICS, 7, creation("others"))
     assert seen == [

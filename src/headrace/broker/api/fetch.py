@@ -174,9 +174,10 @@ def _serve(
             throttle_time_ms=throttle_time_ms,
         ).step()
 
-    bytes_max = min(request.bytes_max, services.config.fetch_bytes_max)
+    bytes_min, bytes_max = request.bytes_min, min(request.bytes_max, services.config.fetch_bytes_max)
     if connection.metered is not None:
         bytes_max = services.client_quotas.fetch_bytes_max(connection, bytes_max)
+        bytes_min = min(bytes_min, max(bytes_max, 1))  # the quota does not make it wait for what it may not read
     reads_anywhere = bool(request.rack) and services.config.reads_nearest_replica
     RunningFetch(
         services,
@@ -184,7 +185,7 @@ def _serve(
         _wants(services, connection, request, session, version, any_replica=reads_anywhere),
         count,
         wait_ms_max=request.wait_ms_max,
-        bytes_min=min(request.bytes_min, bytes_max),
+        bytes_min=bytes_min,
         bytes_max=bytes_max,
         isolation_level=request.isolation_level,
         may_read=None if services.access.open_to_all else _still_allowed(services, connection),
