@@ -381,3 +381,36 @@ def test_the_number_of_buckets_is_limited(broker, monkeypatch):
     assert len(quotas._clients) <= 10
     (connection,) = [each for each in broker.node.loop.connections.all() if each.metered.client_id != b"test"]
     assert len(connection.metered.client_id) == CLIENT_ID_KEPT_BYTES_MAX
+
+
+# What it costs
+
+
+def test_without_quotas_of_clients_nothing_is_charged(broker, monkeypatch):
+    client = broker.client()
+    set_quotas(client, {"ip": "10.0.0.1"}, connection_creation_rate=5)
+    for name in ("identify", "produced", "fetched", "fetch_bytes_max", "timed"):
+        monkeypatch.setattr(client_quotas.ClientQuotas, name, None)
+    for _ in range(3):
+        assert client.produce_error("t") == 0
+    assert len(client.read_all("t")) == 3
+
+
+def test_the_quota_of_a_connection_is_looked_up_once(broker, monkeypatch):
+    client = broker.client()
+    set_quotas(client, ANYONE, **{PRODUCE_RATE: 1e9})
+    looked_up = []
+    look_up = client_quotas.quota_of_client
+
+    def counted(quotas, key, user, client_id):
+        looked_up.append(key)
+        return look_up(quotas, key, user, client_id)
+
+    monkeypatch.setattr(client_quotas, "quota_of_client", counted)
+    for _ in range(5):
+        assert client.produce_error("t") == 0
+        assert client.metadata("t").topics[0].error_code == 0
+    assert sorted(looked_up) == sorted({PRODUCE_RATE, FETCH_RATE, REQUEST_PERCENTAGE})
+    set_quotas(client, {"user": "other"}, **{PRODUCE_RATE: 1})
+    client.produce("t")
+    assert len(looked_up) == 6, "again after a change of quotas"
