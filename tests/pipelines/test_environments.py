@@ -215,6 +215,12 @@ def test_commands_take_an_environment_and_variables(folder: Path) -> None:
     assert wrong.exit_code == 2
     assert 'did you mean "region"?' in wrong.output
     assert '"region" has no value: write --var region=VALUE' in command("validate", "--var", "region").output
+    others = ("run", "plan", "deploy", "status", "lag", "stop", "replay-dlq", "test")
+    for line in (*others, "rewind --to-earliest", "backfill --from earliest"):
+        told = command(*line.split(), str(folder), "--env", "prd")
+        assert 'the environment "prd" has no file: did you mean "prod"?' in told.output, line
+    assert "the folder or the file of a pipeline is needed" in command("status", "--env", "prod").output
+    assert '"shop" is the name of a pipeline: --env' in command("stop", "shop", "--env", "prod").output
     assert "checkpoint-prod: generation 0" in command("checkpoint", "show", str(folder), "--env", "prod").output
     project = folder / "spark-pipeline.yml"
     project.write_text("name: x\n")

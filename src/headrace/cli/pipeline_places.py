@@ -52,26 +52,32 @@ def _keep_variables(ctx: click.Context, _parameter: click.Parameter, given: tupl
     ctx.meta[_VARIABLES] = {name: value for name, _, value in pairs}
 
 
+def choice_options(command: Command) -> Command:
+    """Add the options with which the file of a pipeline is read."""
+    command = click.option(
+        "--var",
+        metavar="NAME=VALUE",
+        multiple=True,
+        expose_value=False,
+        callback=_keep_variables,
+        help="Set a variable of the file; may be repeated.",
+    )(command)
+    return click.option(
+        "--env",
+        metavar="NAME",
+        expose_value=False,
+        callback=_keep_environment,
+        help="Read the file with the overlay of an environment, such as pipeline.NAME.yml.",
+    )(command)
+
+
 def _with_choices(metavar: str) -> Callable[[Command], Command]:
     """Add the argument for a pipeline, and the options with which its file is read."""
 
     def add(command: Command) -> Command:
-        command = click.option(
-            "--var",
-            metavar="NAME=VALUE",
-            multiple=True,
-            expose_value=False,
-            callback=_keep_variables,
-            help="Set a variable of the file; may be repeated.",
-        )(command)
-        command = click.option(
-            "--env",
-            metavar="NAME",
-            expose_value=False,
-            callback=_keep_environment,
-            help="Read the file with the overlay of an environment, such as pipeline.NAME.yml.",
-        )(command)
-        return click.argument("place", metavar=metavar, type=click.Path(path_type=Path), default=".")(command)
+        return click.argument("place", metavar=metavar, type=click.Path(path_type=Path), default=".")(
+            choice_options(command)
+        )
 
     return add
 
@@ -150,6 +156,8 @@ def find_target(ctx: click.Context, place: Path, *, by_name: bool = False) -> Ta
     given: str = ctx.params["bootstrap"]
     file = find_file(place)
     if by_name and not file.exists() and len(place.parts) == 1 and place.suffix not in SUFFIXES:
+        if choices().arguments:
+            raise Misuse(f'"{place}" is the name of a pipeline: --env and --var are for its folder or file')
         return Target(name=str(place), bootstrap=given, settings=client_settings(given), file=place, state=place)
     if is_project(file):
         refuse_choices(file)

@@ -14,6 +14,8 @@ from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
 from headrace.cli.options import json_option
 from headrace.cli.pipeline_places import (
+    choice_options,
+    choices,
     find_target,
     load,
     meant_pipeline,
@@ -33,6 +35,7 @@ NOTHING = "-"
 
 @click.command("status")
 @click.argument("places", metavar="[DIR|FILE|NAME]...", nargs=-1, type=click.Path(path_type=Path))
+@choice_options
 @click.option("--watch", is_flag=True, help="Refresh until Ctrl-C.")
 @click.option("--prometheus", is_flag=True, help="Print Prometheus text instead of a table.")
 @bootstrap_option
@@ -46,6 +49,8 @@ def status(
     from headrace.spark.pipelines.status_topic import exists, opened
     from headrace.spark.pipelines.topics import client_settings
 
+    if not places and choices().arguments:
+        raise click.UsageError("with --env or --var, the folder or the file of a pipeline is needed")
     targets = [find_target(ctx, place, by_name=True) for place in places]
     names = [target.name for target in targets]
     settings = targets[0].settings if targets else client_settings(bootstrap)
