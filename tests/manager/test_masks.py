@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from websockets.sync.client import connect
 
 from headrace.client.types import ConsumerRecord
 from headrace.manager.access.masks import HIDDEN, MaskRule, parsed_field, record_mask
@@ -118,6 +119,24 @@ def test_nothing_masked_gets_out_or_can_be_guessed(team: TeamOfUsers, topic: str
             while HIDDEN not in received:
                 received += next(chunks)
             assert "4711" not in received
+    for caller, is_hidden in ((viewer, True), (admin, False)):
+        shown_batches = manager.call("GET", records, params={"batches": "true"}, headers=caller)["records"]
+        details = [(each["batch"]["crc"] is None, each["batch"]["size"] is None) for each in shown_batches]
+        assert set(details) == {(is_hidden, is_hidden)}, "the checksum of a batch would tell what is hidden"
+    editor = team.bearer("editor")
+    consumer = {"kind": "consumer", "name": "masked", "topic": topic}
+    client = manager.call("POST", "/v1/clients", json=consumer, headers=editor, status=201)["id"]
+    read = manager.http.post(f"/v1/clients/{client}/reads", headers=editor).text
+    with manager.http.stream("GET", f"/v1/clients/{client}/stream", headers=editor) as stream:
+        pushed = next(text for text in stream.iter_text() if HIDDEN in text)
+    assert HIDDEN in read
+    assert "4711" not in read + pushed
+    address = manager.url.replace("http://", "ws://") + "/v1/subscriptions"
+    with connect(address, open_timeout=60, additional_headers=viewer) as socket:
+        socket.send(json.dumps({"type": "subscribe", "id": "a", "topic": topic, "from": "earliest", "credit": 1}))
+        frames = [str(socket.recv(timeout=60)) for _ in range(2)]
+    assert HIDDEN in frames[1]
+    assert "4711" not in frames[1]
     manager.call("DELETE", f"/v1/access/masks/{made['id']}", headers=viewer, status=403)
     manager.call("DELETE", f"/v1/access/masks/{made['id']}", headers=admin, status=204)
     assert "4711" in manager.http.get(records, headers=viewer).text

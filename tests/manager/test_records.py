@@ -108,6 +108,32 @@ def test_a_topic_is_read_page_by_page(manager: ManagerProcess, topic: str) -> No
     assert sorted(found) == [*range(100)]
 
 
+def test_the_batches_of_records_are_shown_on_request(
+    manager: ManagerProcess, broker: EmbeddedBroker, topic: str
+) -> None:
+    with headrace.Producer(broker.bootstrap_servers, compression="gzip", linger_ms=60_000) as producer:
+        for number in range(6):
+            producer.send(topic, b"%d" % number, partition=1)
+        producer.flush()
+        producer.send(topic, b"last", partition=1)
+    path = f"/v1/topics/{topic}/records"
+    (plain,) = manager.call("GET", path, params={"max": 1})["records"]
+    assert "batch" not in plain
+    found = manager.call("GET", path, params={"batches": "true", "partition": 1})["records"]
+    batches = [record["batch"] for record in found]
+    assert [(each["base_offset"], each["last_offset"], each["sequence"]) for each in batches] == [
+        *((0, 5, number) for number in range(6)), (6, 6, 6),
+    ]  # fmt: skip
+    first, last = batches[0], batches[6]
+    assert (first["codec"], first["transactional"], first["producer_epoch"]) == ("gzip", False, 0)
+    assert first["producer_id"] == last["producer_id"] >= 0
+    assert first["crc"] != last["crc"]
+    assert first["size"] > 61
+    (alone,) = manager.call("GET", path, params={"batches": "true", "partition": 1, "filter": "value = 3"})["records"]
+    assert (alone["offset"], alone["batch"]["sequence"]) == (3, 3)
+    assert manager.call("GET", path, params={"batches": "true", "partition": 0})["records"] == []
+
+
 def test_a_filter_chooses_records(manager: ManagerProcess, topic: str) -> None:
     produce(manager, topic, *({"key": f"k{n}", "value": {"n": n, "odd": n % 2 == 1}} for n in range(50)))
     parameters = {"filter": "value.odd and value.n >= 45", "as": "json"}

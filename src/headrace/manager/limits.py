@@ -138,6 +138,9 @@ READ_FETCH_BYTES_MAX = 4 << 20
 READ_RESPONSE_BYTES_MAX = 16 << 20
 """Bytes of keys, values and headers in one response; the request then ends with fewer records than `max`."""
 
+BATCH_DETAILS_BYTES_MAX = 32 << 20
+"""Bytes that a request with `batches` fetches again for the headers; the records beyond have no `batch`."""
+
 READ_SLICE_RECORDS = 200
 """Records that are filtered and encoded before other requests get their turn."""
 

@@ -39,6 +39,10 @@ class Masks:
 
         return masked
 
+    def hides(self, topic: str, caller: Caller) -> bool:
+        """Tell whether a rule hides something of the records of the topic from the caller."""
+        return record_mask(self._rules, topic, caller.role, self._key) is not None
+
     async def refresh(self) -> None:
         now_s = time.monotonic()
         if now_s >= self._known_until_s:

@@ -14,6 +14,7 @@ from headrace.client.types import LATEST as END
 from headrace.client.types import RecordMetadata
 from headrace.manager.access.callers import caller_of
 from headrace.manager.api.topics import existing
+from headrace.manager.batch_details import add_batches
 from headrace.manager.event_streams import POSITIONS, positions_text
 from headrace.manager.filters import FilterError, Predicate, parse_filter
 from headrace.manager.keyed_writes import digest
@@ -189,6 +190,22 @@ class ReadHeader:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadBatch:
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    codec: str
+    size: int | None
+    """Bytes of the batch; null where a mask hides something, as is `crc`."""
+    crc: int | None
+    transactional: bool
+    producer_id: int
+    """-1 if the producer was not idempotent, as are its epoch and the sequence of the record."""
+    producer_epoch: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadRecord:
     partition: int
     offset: int
@@ -200,6 +217,8 @@ class ReadRecord:
     value: Any = None
     value_base64: str | None = None
     headers: list[ReadHeader] | None = None
+    batch: ReadBatch | None = None
+    """The batch in which the brokers store it, if the request asked for `batches`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +247,7 @@ async def read(
     wait_ms: Annotated[int, Query(ge=0, le=READ_WAIT_MS_MAX, description="Time to wait for a first record.")] = 0,
     filter: Annotated[str | None, Query(description="An expression such as value.amount > 100.")] = None,
     shown: Annotated[Shown, Query(alias="as", description="The form of keys and values.")] = "auto",
+    batches: Annotated[bool, Query(description="Show codec, checksum and producer of each record's batch.")] = False,
 ) -> Response:
     """Read committed records of one partition, or of the whole topic, going round its partitions.
 
@@ -246,6 +266,11 @@ async def read(
         matches=parse_predicate(filter),
     )
     count = len((await parts.cluster.run(lambda admin: existing(admin, topic))).partitions)
+    if batches:
+        found, reading = await read_all(parts, plan, count, shown)
+        is_masked = parts.masks.hides(topic, caller_of(request))
+        await add_batches(parts.settings.cluster, topic, found, is_masked=is_masked)
+        return read_response(found, reading)
     if NDJSON in request.headers.get("accept", ""):
         lines = _lines(parts, plan, count, shown)
         first = await anext(lines, b"")  # An error before the first record is still a problem with a status.
