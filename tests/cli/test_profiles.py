@@ -70,6 +70,20 @@ def test_every_command_uses_the_profile(headrace, secured, tmp_path):
     assert [each["level"] for each in diagnosis if each["about"] == "broker"] == ["ok"]
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("status",), "no pipeline has run with this broker yet"),
+        (("lag", "orders-to-table"), "has not completed a batch yet"),
+        (("stop", "orders-to-table"), "is not running"),
+    ],
+)
+def test_pipelines_are_monitored_through_the_profile(headrace, secured, command, said):
+    add(headrace, "prod", secured)
+    for arguments in (("--profile", "prod"), ()):  # it is in use as well
+        assert said in headrace("pipeline", *command, *arguments).output
+
+
 def test_secrets_are_in_no_output_and_the_file_is_private(headrace, secured, tmp_path):
     added = add(headrace, "prod", secured)
     file = tmp_path / "profiles.toml"

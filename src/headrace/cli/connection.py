@@ -82,11 +82,12 @@ def properties_option(function: Decorated) -> Decorated:
     )(function)
 
 
-def connection_of(context: click.Context) -> ClusterConnection:
+def connection_of(context: click.Context, *, default: str | None = None) -> ClusterConnection:
     """Return the connection that the options of a command, the environment and the profiles determine.
 
     The first of command line, environment and profile in use that names a cluster decides on it. So the password of
-    a profile does not go to an address that something else named.
+    a profile does not go to an address that something else named. `default` is an address from a file, which goes
+    before the profile in use.
     """
     given: str = context.params.get("bootstrap") or BOOTSTRAP_DEFAULT  # some are missing while a shell completes
     overrides: Mapping[str, str] = context.params.get("properties") or {}
@@ -97,6 +98,8 @@ def connection_of(context: click.Context) -> ClusterConnection:
             profile = _properties_of(context.params["profile"]) if "profile" in named else {}
             address = given if "bootstrap" in named else profile[BOOTSTRAP]
             return ClusterConnection(address, client_settings({**profile, **overrides}), is_chosen=True)
+    if default is not None:
+        return ClusterConnection(default, client_settings(overrides), is_chosen=True)
     profile = _properties_in_use()
     return ClusterConnection(
         profile.get(BOOTSTRAP, given), client_settings({**profile, **overrides}), is_chosen=bool(profile)

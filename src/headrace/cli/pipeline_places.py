@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from headrace.cli.connection import ClusterConnection, connection_of
 from headrace.cli.failures import EXIT_USAGE, Failure, Misuse
 from headrace.cli.group import CommandGroup
 from headrace.model.nearest_names import meant
@@ -153,33 +154,51 @@ def find_target(ctx: click.Context, place: Path, *, by_name: bool = False) -> Ta
     from headrace.spark.pipelines.projects import is_project
     from headrace.spark.pipelines.topics import client_settings
 
-    given: str = ctx.params["bootstrap"]
     file = find_file(place)
     if by_name and not file.exists() and len(place.parts) == 1 and place.suffix not in SUFFIXES:
         if choices().arguments:
             raise Misuse(f'"{place}" is the name of a pipeline: --env and --var are for its folder or file')
-        return Target(name=str(place), bootstrap=given, settings=client_settings(given), file=place, state=place)
+        given = _connection(ctx)
+        return Target(
+            name=str(place), bootstrap=given.bootstrap, settings=monitor_settings(given), file=place, state=place
+        )
     if is_project(file):
         refuse_choices(file)
         project = load_project(file)
+        given = _connection(ctx)
         return Target(
             name=project.name,
-            bootstrap=given,
-            settings=client_settings(given),
+            bootstrap=given.bootstrap,
+            settings=monitor_settings(given),
             file=file,
             state=project.state,
             is_project=True,
         )
     pipeline = load(file)
-    address = chosen_bootstrap(ctx, pipeline)
+    chosen = _connection(ctx, default=pipeline.bootstrap)
     return Target(
         name=pipeline.name,
-        bootstrap=address,
-        settings=client_settings(address, pipeline),
+        bootstrap=chosen.bootstrap,
+        settings={**client_settings(chosen.bootstrap, pipeline), **monitor_settings(chosen)},
         file=file,
         state=pipeline.checkpoint,
         arguments=tuple(choices().arguments),
     )
+
+
+def _connection(ctx: click.Context, *, default: str | None = None) -> ClusterConnection:
+    """Return the connection of a command; one that runs Spark takes an address alone, its security is in the file."""
+    if "properties" in ctx.params:
+        return connection_of(ctx, default=default)
+    is_given = ctx.get_parameter_source("bootstrap") is not ParameterSource.DEFAULT
+    address: str = ctx.params["bootstrap"] if is_given or default is None else default
+    return ClusterConnection(address, {}, is_chosen=is_given)
+
+
+def monitor_settings(connection: ClusterConnection) -> dict[str, Any]:
+    """Return the settings of a client that reads what runs have published, by Kafka's names."""
+    dotted = {name.replace("_", "."): value for name, value in connection.properties.items()}
+    return {"bootstrap.servers": connection.bootstrap, **dotted}
 
 
 def refuse_choices(file: Path) -> None:
@@ -190,10 +209,7 @@ def refuse_choices(file: Path) -> None:
 
 def chosen_bootstrap(ctx: click.Context, pipeline: "Pipeline") -> str:
     """Return the broker address: from the command line or environment, else from the file, else the default."""
-    given: str = ctx.params["bootstrap"]
-    if ctx.get_parameter_source("bootstrap") is ParameterSource.DEFAULT and pipeline.bootstrap is not None:
-        return pipeline.bootstrap
-    return given
+    return _connection(ctx, default=pipeline.bootstrap).bootstrap
 
 
 def meant_pipeline(name: str, known: Collection[str]) -> str:

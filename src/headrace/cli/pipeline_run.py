@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.connection import bootstrap_option
+from headrace.cli.connection import Properties, bootstrap_option, connection_options
 from headrace.cli.console import clean
 from headrace.cli.failures import Failure, unwritable
 from headrace.cli.pipeline_log import RunLog
@@ -316,9 +316,9 @@ def find_pipelines(target: Target) -> "Mapping[str, Known]":
 
 @click.command("stop")
 @named_argument
-@bootstrap_option
+@connection_options
 @click.pass_context
-def stop(ctx: click.Context, place: Path, bootstrap: str) -> None:
+def stop(ctx: click.Context, place: Path, bootstrap: str, properties: Properties) -> None:
     """Stop the run of a pipeline, on any machine, between two batches. Returns when it has stopped.
 
     The argument is a folder, a file or a name. The run is found by the name of the pipeline, so any copy of the folder

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.connection import bootstrap_option
+from headrace.cli.connection import Properties, connection_of, connection_options
 from headrace.cli.console import clean, print_json, print_table
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.group import CommandGroup
@@ -19,6 +19,7 @@ from headrace.cli.pipeline_places import (
     find_target,
     load,
     meant_pipeline,
+    monitor_settings,
     named_argument,
     pipeline_argument,
     told_failures,
@@ -38,22 +39,27 @@ NOTHING = "-"
 @choice_options
 @click.option("--watch", is_flag=True, help="Refresh until Ctrl-C.")
 @click.option("--prometheus", is_flag=True, help="Print Prometheus text instead of a table.")
-@bootstrap_option
+@connection_options
 @json_option
 @click.pass_context
 def status(
-    ctx: click.Context, bootstrap: str, places: tuple[Path, ...], watch: bool, prometheus: bool, as_json: bool
+    ctx: click.Context,
+    bootstrap: str,
+    properties: Properties,
+    places: tuple[Path, ...],
+    watch: bool,
+    prometheus: bool,
+    as_json: bool,
 ) -> None:
     """Show the state of pipelines as reported to the broker; of all pipelines if none is named."""
     from headrace.client import Admin
     from headrace.spark.pipelines.status_topic import exists, opened
-    from headrace.spark.pipelines.topics import client_settings
 
     if not places and choices().arguments:
         raise click.UsageError("with --env or --var, the folder or the file of a pipeline is needed")
     targets = [find_target(ctx, place, by_name=True) for place in places]
     names = [target.name for target in targets]
-    settings = targets[0].settings if targets else client_settings(bootstrap)
+    settings = targets[0].settings if targets else monitor_settings(connection_of(ctx))
     if any(target.settings != settings for target in targets):
         raise Misuse("these pipelines use different brokers: show them one at a time")
     with Admin(config=settings) as admin:
@@ -192,10 +198,10 @@ def _clock(moment: str) -> str:
 
 @click.command("lag")
 @named_argument
-@bootstrap_option
+@connection_options
 @json_option
 @click.pass_context
-def lag(ctx: click.Context, place: Path, bootstrap: str, as_json: bool) -> None:
+def lag(ctx: click.Context, place: Path, bootstrap: str, properties: Properties, as_json: bool) -> None:
     """Show the lag of a pipeline by partition: records, and the age of the oldest unread record."""
     from headrace.cli.pipeline_run import find_pipelines
     from headrace.client import Admin
