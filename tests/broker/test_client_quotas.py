@@ -309,6 +309,31 @@ def test_time_of_the_loop_is_charged_to_its_client(broker, monkeypatch):
     assert client.metadata("t").throttle_time_ms == 0
 
 
+@pytest.mark.parametrize("api", ["metadata", "fetch"])
+def test_work_of_later_turns_is_charged_to_its_client(api):
+    """Both requests are for 300 partitions, 100 of which are processed in a turn."""
+    broker = VirtualBroker(settings={"num.partitions": "1"})
+    client = broker.client()
+    for first in range(0, 300, 100):
+        create(client, *(f"t{number}" for number in range(first, first + 100)), partitions=1)
+    set_quotas(client, {"client-id": "test"}, **{REQUEST_PERCENTAGE: 50})
+    quotas, turns = broker.node.broker.client_quotas, []
+    charge = quotas._charge_time
+
+    def counted(connection):
+        turns.append(broker.node.loop.turn_began_ms)
+        charge(connection)
+
+    quotas._charge_time = counted
+    if api == "metadata":
+        request = metadata.MetadataRequest(topics=None)
+        assert len(client.ask(ApiKey.METADATA, 12, request).topics) == 300
+    else:
+        wanted = [(f"t{number}", 0, 0) for number in range(300)]
+        assert len(client.wait(client.send_fetch(*wanted)).responses) == 300
+    assert len(set(turns)) >= 3, "not only those in which it was received and answered"
+
+
 # Requests that cannot be
 
 

@@ -5,6 +5,7 @@ the client for how long its next requests are not handled (KIP-219).
 """
 
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from math import ceil
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
@@ -180,6 +181,16 @@ class ClientQuotas:
                 self._handled = None
 
         return timed_call
+
+    def charged(self, connection: Connection, call: Callable[[], object]) -> Callable[[], object]:
+        """Return a call of a later turn with its time charged to the client of the connection."""
+        if connection.metered is None:
+            return call
+
+        def work(_connection: Connection) -> None:
+            call()
+
+        return partial(self.timed(work), connection)
 
     def _charge_time(self, connection: Connection) -> None:
         """Charge the time since the last charge. A wait is at most one window, so that heartbeats come in time."""

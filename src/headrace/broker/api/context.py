@@ -218,6 +218,10 @@ class RequestContext:
         parked.give_up()
         close_for_bad_input(self._services, self.connection, error)
 
+    def next_turn(self, call: Callable[[], object]) -> None:
+        """Continue the work for this request in the next turn, at the expense of its client."""
+        self._services.timers.next_turn(self._services.client_quotas.charged(self.connection, call))
+
     def park(self, *, timeout_ms: float | None = None, on_timeout: Callable[[], object] | None = None) -> Parked:
         """Respond in a later turn; after `timeout_ms` with what `on_timeout` returns."""
         parked = Parked(self._writer, self._services.metrics, self._services.timers)

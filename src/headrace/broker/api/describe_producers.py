@@ -55,9 +55,9 @@ class _ResponseBuilder:
             if self.is_done:
                 parked.complete(self.response())
             else:
-                self._ctx.timers.next_turn(step)
+                self._ctx.next_turn(step)
 
-        self._ctx.timers.next_turn(step)
+        self._ctx.next_turn(step)
 
     def take(self) -> None:
         """Describe a slice."""

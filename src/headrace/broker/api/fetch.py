@@ -105,7 +105,8 @@ class _LongRequest:
             return
         try:
             for _ in self._steps:
-                self._services.timers.next_turn(self.step)
+                quotas = self._services.client_quotas
+                self._services.timers.next_turn(quotas.charged(self._connection, self.step))
                 return
         except ProtocolError as error:
             close_for_bad_input(self._services, self._connection, error)

@@ -183,7 +183,7 @@ class SlicedFetchResponse:
         """Do one slice of the work, and continue in the next turn until the response is complete."""
         parts = None if self._slot.connection.closed else next(self._steps)
         if parts is None and not self._slot.connection.closed:
-            self._services.timers.next_turn(self.step)
+            self._services.timers.next_turn(self._services.client_quotas.charged(self._slot.connection, self.step))
             return
         if parts is not None:
             self._slot.complete(parts)

@@ -102,10 +102,11 @@ class LargeRequests:
 
     def _step_after(self, wait_ms: float, request: LargeRequest) -> None:
         timers = self._services.timers
+        step = self._services.client_quotas.charged(request.connection, lambda: self._step(request))
         if wait_ms == AT_ONCE:
-            timers.next_turn(lambda: self._step(request))
+            timers.next_turn(step)
         else:
-            timers.after(wait_ms, lambda: self._step(request))
+            timers.after(wait_ms, step)
 
     def _step(self, request: LargeRequest) -> None:
         connection = request.connection

@@ -52,7 +52,7 @@ class _Listing:
             for group in outcome
             if self._is_wanted(group)
         )
-        self._ctx.timers.next_turn(self.step)
+        self._ctx.next_turn(self.step)
 
     def _is_wanted(self, group: GroupListing) -> bool:
         if self._states and group.state.lower() not in self._states:

@@ -80,7 +80,7 @@ class _Listing:
             for each in wanted
             if self._ctx.authorized(Operation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, each.transactional_id)
         )
-        self._ctx.timers.next_turn(self.step)
+        self._ctx.next_turn(self.step)
 
     def _end(self, error: ErrorCode) -> None:
         self.parked.complete(

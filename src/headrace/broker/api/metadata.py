@@ -76,7 +76,7 @@ class _LongRequest:
             for topic in self._scan.take(METADATA_TOPICS_PER_SLICE):
                 self._wanted[_known_by_something(topic)] = None
             if self._scan.left:
-                self._ctx.timers.next_turn(self.step)
+                self._ctx.next_turn(self.step)
                 return
             request = self._scan.rest()
         except ProtocolError as error:
@@ -113,7 +113,7 @@ class _ResponseBuilder:
             return
         self.step()
         if self._position < len(self._wanted):
-            self._ctx.timers.next_turn(lambda: self.complete_in_slices(parked))
+            self._ctx.next_turn(lambda: self.complete_in_slices(parked))
         else:
             parked.complete(self.body())
 

@@ -98,7 +98,8 @@ class ResponseWriter:
             self._give_up()
             raise
         if body is None:
-            self._services.timers.next_turn(lambda: self._encode_more(encoding))
+            quotas = self._services.client_quotas
+            self._services.timers.next_turn(quotas.charged(self.slot.connection, lambda: self._encode_more(encoding)))
         else:
             self._complete(body)
 

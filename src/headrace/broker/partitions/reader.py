@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, Protocol
 
+from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.metrics import Metrics
 from headrace.broker.net.connection import Connection
 from headrace.broker.partitions.fetch_waiters import ENOUGH_BYTES, ReadBound
@@ -42,6 +43,9 @@ class ReaderServices(Protocol):
 
     @property
     def metrics(self) -> Metrics: ...
+
+    @property
+    def client_quotas(self) -> ClientQuotas: ...
 
     def when_hot(self, ranges: Sequence[FileRange], then: Callable[[], None]) -> None:
         """Call back when the ranges can be sent without waiting for the disk."""
@@ -232,7 +236,7 @@ class RunningFetch:
             if not is_answerable:
                 self._watch()
             self._connection.parked[self] = None
-            self._services.timers.next_turn(self.start)
+            self._next_turn(self.start)
         elif is_answerable or not self._wants:
             self._finish()
         else:
@@ -354,7 +358,11 @@ class RunningFetch:
             self._answer()
             return
         self._connection.parked[self] = None
-        self._services.timers.next_turn(lambda: self._read_changed(places))
+        self._next_turn(lambda: self._read_changed(places))
+
+    def _next_turn(self, call: Callable[[], None]) -> None:
+        """Continue in the next turn, at the expense of the client."""
+        self._services.timers.next_turn(self._services.client_quotas.charged(self._connection, call))
 
     def _forget(self, place: int) -> None:
         """Give back the bytes of the response that the partition has taken."""

@@ -29,7 +29,7 @@ def respond_in_slices(
             return
         results.extend(describe(item) for item in items[len(results) : len(results) + per_slice])
         if len(results) < len(items):
-            ctx.timers.next_turn(step)
+            ctx.next_turn(step)
         else:
             parked.complete(respond(results))
 
