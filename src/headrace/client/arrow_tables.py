@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow
 
 from headrace.client.core.partition_reader import FetchedBatch, readable
-from headrace.client.core.record_shapes import Columns, columns_of
+from headrace.client.core.record_layouts import Columns, columns_of
 from headrace.wire.records.compression import INFLATED_BYTES_MAX
 from headrace.wire.records.header import RECORD_COUNT
 from headrace.wire.records.reader import decode_records, open_records

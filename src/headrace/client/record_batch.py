@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.client.core.partition_reader import FetchedBatch, open_batch, readable
-from headrace.client.core.record_shapes import Plain, keys_of, values_of
+from headrace.client.core.record_layouts import Plain, keys_of, values_of
 from headrace.client.errors import ClientError
 from headrace.client.types import ConsumerRecord
 from headrace.wire.records.header import RECORD_COUNT

@@ -27,7 +27,7 @@ from headrace.wire.scan import element_count, skip_tagged_fields, string_span
 NO_AUTHORIZED_OPERATIONS = -2_147_483_648
 """The bit field for a client that did not request it."""
 
-PARTITION_SHAPES_MAX = 4096
+PARTITION_LAYOUTS_MAX = 4096
 """Struct formats kept for partitions, one per combination of replica counts."""
 
 _TOPIC_LAYOUTS = (0, 1, 1, 1, 1, 5, 5, 7, 8, 9, 10, 10, 10, 10)
@@ -112,7 +112,7 @@ class PartitionMetadata(NamedTuple):
     offline_replicas: Sequence[int]
 
 
-class _Shape(NamedTuple):
+class _PartitionLayout(NamedTuple):
     """The packing of partitions with certain numbers of replicas; the counts are arguments of `pack`."""
 
     pack: Struct
@@ -159,15 +159,17 @@ def _partitions(version: int, partitions: Sequence[PartitionMetadata]) -> list[b
     flexible, with_epoch, with_offline = version >= FLEXIBLE_FROM, version >= 7, version >= 5
     encoded = []
     for error, index, leader, epoch, replicas, isr, offline in partitions:
-        shape = _shape(flexible, with_epoch, with_offline, len(replicas), len(isr), len(offline))
+        layout = _partition_layout(flexible, with_epoch, with_offline, len(replicas), len(isr), len(offline))
         head = (error, index, leader, epoch) if with_epoch else (error, index, leader)
-        tail = (shape.offline_count, *offline) if with_offline else ()
-        encoded.append(shape.pack.pack(*head, shape.replica_count, *replicas, shape.isr_count, *isr, *tail))
+        tail = (layout.offline_count, *offline) if with_offline else ()
+        encoded.append(layout.pack.pack(*head, layout.replica_count, *replicas, layout.isr_count, *isr, *tail))
     return encoded
 
 
-@lru_cache(maxsize=PARTITION_SHAPES_MAX)
-def _shape(flexible: bool, with_epoch: bool, with_offline: bool, replicas: int, isr: int, offline: int) -> _Shape:
+@lru_cache(maxsize=PARTITION_LAYOUTS_MAX)
+def _partition_layout(
+    flexible: bool, with_epoch: bool, with_offline: bool, replicas: int, isr: int, offline: int
+) -> _PartitionLayout:
     def count(items: int) -> int | bytes:
         return unsigned_varint(items + 1) if flexible else items
 
@@ -181,7 +183,7 @@ def _shape(flexible: bool, with_epoch: bool, with_offline: bool, replicas: int, 
         format_ += array_format(offline)
     if flexible:
         format_ += "x"
-    return _Shape(Struct(format_), count(replicas), count(isr), count(offline))
+    return _PartitionLayout(Struct(format_), count(replicas), count(isr), count(offline))
 
 
 def encode_response(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from itertools import count, repeat
 from typing import NamedTuple, TypeVar
 
-from headrace.client.core.record_shapes import columns_of
+from headrace.client.core.record_layouts import columns_of
 from headrace.client.errors import BadResponse
 from headrace.client.types import ConsumerRecord
 from headrace.model.ids import TopicPartition

@@ -1,8 +1,8 @@
 """Extract the columns of a batch's records without a Python step for each byte of their headers.
 
-Records of equal shape (the same sizes and headers, and numbers of the same widths) follow each other at equal
-distances. So a regular expression for the shape finds a whole run of them, `struct` cuts out their keys and values,
-both in C, and their numbers are slices with a stride. For records of mixed shape the result is `None`, and the caller
+Records of equal layout (the same sizes and headers, and numbers of the same widths) follow each other at equal
+distances. So a regular expression for the layout finds a whole run of them, `struct` cuts out their keys and values,
+both in C, and their numbers are slices with a stride. For records of mixed layout the result is `None`, and the caller
 decodes them one by one.
 """
 
@@ -31,12 +31,12 @@ RUN_RECORDS_MIN = 8
 CUT_RECORDS_MAX = 128
 """Most records cut by one call."""
 
-SHAPES_MAX = 256
+LAYOUTS_MAX = 256
 """Shapes that are remembered; if there are more, all are forgotten, because they hardly repeat."""
 
 Plain = bytes | memoryview
-Run = tuple["Shape", int, int]
-"""The shape of the records, the position of the first one, and their number."""
+Run = tuple["RecordLayout", int, int]
+"""The layout of the records, the position of the first one, and their number."""
 
 _STEPS = bytes(range(0, 0x80, 2))
 """The encoding of 0, 1, 2 and so on, as far as one byte goes."""
@@ -69,32 +69,32 @@ class _Head(NamedTuple):
 
 
 class _Cutter:
-    """Cuts the same piece out of each record of a run: 2, 4, 8 ... records per call, so that there are few layouts."""
+    """Cuts the same piece out of each record of a run: 2, 4, 8 ... records per call, so that there are few formats."""
 
-    __slots__ = ("_layouts", "_one", "_stride")
+    __slots__ = ("_one", "_stride", "_structs")
 
     def __init__(self, begin: int, length: int, stride: int) -> None:
         self._one = f"{begin}x{length}s{stride - begin - length}x"
         self._stride = stride
-        self._layouts: dict[int, Struct] = {}
+        self._structs: dict[int, Struct] = {}
 
     def cut(self, plain: Plain, begin: int, count: int) -> list[bytes]:
-        whole = self._layouts.get(count)
+        whole = self._structs.get(count)
         if whole is not None:
             return list(whole.unpack_from(plain, begin))
         found: list[bytes] = []
         while count:
             some = min(1 << count.bit_length() - 1, CUT_RECORDS_MAX)
-            layout = self._layouts.get(some)
-            if layout is None:
-                layout = self._layouts[some] = Struct(self._one * some)
-            found += layout.unpack_from(plain, begin)
+            struct = self._structs.get(some)
+            if struct is None:
+                struct = self._structs[some] = Struct(self._one * some)
+            found += struct.unpack_from(plain, begin)
             begin += some * self._stride
             count -= some
         return found
 
 
-class Shape:
+class RecordLayout:
     """The layout of the records of a run."""
 
     __slots__ = ("follower", "headers", "keys", "offset", "run", "stride", "time", "values")
@@ -108,8 +108,8 @@ class Shape:
         self.time = range(head.time_at - head.begin, head.offset_at - head.begin)
         self.offset = range(head.offset_at - head.begin, head.key_length_at - head.begin)
         """The bytes of a record that hold its timestamp delta and offset delta."""
-        self.follower: Shape | None = None
-        """The shape that last followed this one."""
+        self.follower: RecordLayout | None = None
+        """The layout that last followed this one."""
         before = re.escape(bytes(plain[head.begin : head.time_at]))
         numbers = _number(len(self.time)) + _number(len(self.offset))
         key_length = re.escape(bytes(plain[head.key_length_at : head.key_at]))
@@ -138,20 +138,20 @@ def _number(width: int) -> bytes:
     return b"[\x80-\xff]" * (width - 1) + b"[\x00-\x7f]"
 
 
-class _Shapes:
-    """The shapes seen so far."""
+class _RecordLayouts:
+    """The layouts seen so far."""
 
     __slots__ = ("_known", "first")
 
     def __init__(self) -> None:
-        self.first: Shape | None = None
-        """The first shape of the last batch."""
-        self._known: dict[tuple[bytes | int, ...], Shape | None] = {}
-        """None for a shape that was seen once: an expression is compiled when it appears again, because compiling costs
+        self.first: RecordLayout | None = None
+        """The first layout of the last batch."""
+        self._known: dict[tuple[bytes | int, ...], RecordLayout | None] = {}
+        """None for a layout that was seen once. Its expression is compiled when it appears again: compiling costs
         more than decoding a batch record by record.
         """
 
-    def of(self, plain: Plain, head: _Head) -> Shape | None:
+    def of(self, plain: Plain, head: _Head) -> RecordLayout | None:
         same = (
             bytes(plain[head.begin : head.time_at]),
             head.offset_at - head.time_at,
@@ -159,18 +159,18 @@ class _Shapes:
             bytes(plain[head.value_length_at : head.value_at]),
             bytes(plain[head.headers_at : head.end]),
         )
-        shape = self._known.get(same)
-        if shape is None:
+        layout = self._known.get(same)
+        if layout is None:
             if same in self._known:
-                shape = self._known[same] = Shape(plain, head)
+                layout = self._known[same] = RecordLayout(plain, head)
             else:
-                if len(self._known) >= SHAPES_MAX:
+                if len(self._known) >= LAYOUTS_MAX:
                     self._known.clear()
                 self._known[same] = None
-        return shape
+        return layout
 
 
-_SHAPES = _Shapes()
+_LAYOUTS = _RecordLayouts()
 
 
 def values_of(plain: Plain, count: int) -> list[bytes | None] | None:
@@ -195,14 +195,14 @@ def columns_of(fields: HeaderFields, plain: bytes) -> Columns | None:
     headers: list[Headers] = []
     base, time = fields[BASE_OFFSET], fields[BASE_TIMESTAMP]
     is_log_time = fields[ATTRIBUTES] & LOG_APPEND_TIME_BIT
-    for shape, begin, run in runs:
-        part = plain[begin : begin + run * shape.stride]
-        offsets += _added(base, part, shape.offset, shape.stride)
+    for layout, begin, run in runs:
+        part = plain[begin : begin + run * layout.stride]
+        offsets += _added(base, part, layout.offset, layout.stride)
         if is_log_time:
             timestamps += [fields[MAX_TIMESTAMP]] * run
         else:
-            timestamps += _added(time, part, shape.time, shape.stride)
-        headers += [shape.headers] * run
+            timestamps += _added(time, part, layout.time, layout.stride)
+        headers += [layout.headers] * run
     if offsets and (min(offsets) < base or max(offsets) > base + fields[LAST_OFFSET_DELTA]):
         raise CorruptBatch(f"a record of the batch at offset {base} does not match its declared size")
     return Columns(offsets, timestamps, _keys(plain, runs), _values(plain, runs), headers)
@@ -210,15 +210,15 @@ def columns_of(fields: HeaderFields, plain: bytes) -> Columns | None:
 
 def _values(plain: Plain, runs: list[Run]) -> list[bytes | None]:
     values: list[bytes | None] = []
-    for shape, begin, run in runs:
-        values += shape.values.cut(plain, begin, run) if shape.values is not None else repeat(None, run)
+    for layout, begin, run in runs:
+        values += layout.values.cut(plain, begin, run) if layout.values is not None else repeat(None, run)
     return values
 
 
 def _keys(plain: Plain, runs: list[Run]) -> list[bytes | None]:
     keys: list[bytes | None] = []
-    for shape, begin, run in runs:
-        keys += shape.keys.cut(plain, begin, run) if shape.keys is not None else repeat(None, run)
+    for layout, begin, run in runs:
+        keys += layout.keys.cut(plain, begin, run) if layout.keys is not None else repeat(None, run)
     return keys
 
 
@@ -239,50 +239,50 @@ def _added(base: int, part: bytes, places: range, stride: int) -> Sequence[int]:
 
 
 def _runs(plain: Plain, count: int) -> list[Run] | None:
-    """Split the records into runs of equal shape; None if they do not form runs, or only of unknown shapes."""
-    first = _SHAPES.first
+    """Split the records into runs of equal layout; None if they do not form runs, or only of unknown layouts."""
+    first = _LAYOUTS.first
     if count and first is not None and len(plain) == count * first.stride and _run_end(first, plain, 0) == len(plain):
-        return [(first, 0, count)]  # Usually all records have the shape of the batch before.
+        return [(first, 0, count)]  # Usually all records have the layout of the batch before.
     runs: list[Run] = []
     position, left = 0, count
-    before: Shape | None = None
+    before: RecordLayout | None = None
     while left > 0:
-        shape = _SHAPES.first if before is None else before.follower
-        end = _run_end(shape, plain, position) if shape is not None else position
+        layout = _LAYOUTS.first if before is None else before.follower
+        end = _run_end(layout, plain, position) if layout is not None else position
         if end == position:
-            if (shape := _next_shape(plain, position, left)) is None:
+            if (layout := _next_layout(plain, position, left)) is None:
                 return None
-            end = _run_end(shape, plain, position)
+            end = _run_end(layout, plain, position)
             if before is None:
-                _SHAPES.first = shape
+                _LAYOUTS.first = layout
             else:
-                before.follower = shape
-        assert shape is not None
-        run = min((end - position) // shape.stride, left)
+                before.follower = layout
+        assert layout is not None
+        run = min((end - position) // layout.stride, left)
         if run < RUN_RECORDS_MIN <= left:
             return None
-        runs.append((shape, position, run))
-        position += run * shape.stride
+        runs.append((layout, position, run))
+        position += run * layout.stride
         left -= run
-        before = shape
+        before = layout
     if position != len(plain):
         raise CorruptBatch(f"{len(plain) - position} bytes follow the last record of a batch")
     return runs
 
 
-def _run_end(shape: Shape, plain: Plain, position: int) -> int:
-    match = shape.run.match(plain, position)
+def _run_end(layout: RecordLayout, plain: Plain, position: int) -> int:
+    match = layout.run.match(plain, position)
     assert match is not None, "no records at all are a run too"
     return match.end()
 
 
-def _next_shape(plain: Plain, position: int, left: int) -> Shape | None:
-    """Return the shape of the record at this position, if others of the same shape are likely to follow."""
+def _next_layout(plain: Plain, position: int, left: int) -> RecordLayout | None:
+    """Return the layout of the record at this position, if others of the same layout are likely to follow."""
     try:
         head = _read_head(plain, position)
         if left >= RUN_RECORDS_MIN and not _is_repeated(plain, head):
             return None
-        return _SHAPES.of(plain, head)
+        return _LAYOUTS.of(plain, head)
     except IndexError:
         raise CorruptBatch("the records of a batch are truncated") from None
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.client.core import record_shapes
-from headrace.client.core.record_shapes import SHAPES_MAX, Columns, columns_of, keys_of, values_of
+from headrace.client.core import record_layouts
+from headrace.client.core.record_layouts import LAYOUTS_MAX, Columns, columns_of, keys_of, values_of
 from headrace.wire.errors import CorruptBatch
 from headrace.wire.records.builder import NewRecord, build_batch
 from headrace.wire.records.compression import Compression
@@ -19,7 +19,7 @@ runs = st.lists(st.tuples(some_record, st.integers(1, 90), st.integers(0, 3)), m
 
 @pytest.fixture(autouse=True)
 def _shapes(monkeypatch):
-    monkeypatch.setattr(record_shapes, "_SHAPES", record_shapes._Shapes())
+    monkeypatch.setattr(record_layouts, "_LAYOUTS", record_layouts._RecordLayouts())
 
 
 def opened(new: list[NewRecord], *, append_time_ms: int | None = None) -> tuple[HeaderFields, bytes, list[Record]]:
@@ -34,7 +34,7 @@ def column_by_column(found: list[Record]) -> Columns:
 
 
 def learned(fields: HeaderFields, plain: bytes, runs_max: int = 8) -> Columns | None:
-    """The columns, read as often as shapes can become known."""
+    """The columns, read as often as layouts can become known."""
     columns = None
     for _ in range(2 * runs_max):
         columns = columns_of(fields, plain)
@@ -83,16 +83,16 @@ def test_a_shape_is_learned_when_it_comes_again() -> None:
 
 
 def test_shapes_that_never_come_again_are_forgotten() -> None:
-    for size in range(2 * SHAPES_MAX + 5):
+    for size in range(2 * LAYOUTS_MAX + 5):
         _fields, plain, _found = opened([NewRecord(1, None, bytes(size))] * 10)
         assert values_of(plain, 10) is None
-    assert len(record_shapes._SHAPES._known) <= SHAPES_MAX
+    assert len(record_layouts._LAYOUTS._known) <= LAYOUTS_MAX
 
 
 def test_mixed_sizes_are_not_taken_for_runs() -> None:
     _fields, plain, _found = opened([NewRecord(1, None, bytes(n % 5)) for n in range(50)])
     assert [values_of(plain, 50) for _ in range(3)] == [None] * 3
-    assert not record_shapes._SHAPES._known
+    assert not record_layouts._LAYOUTS._known
 
 
 @given(st.binary(max_size=80), st.integers(0, 20))
@@ -137,7 +137,7 @@ def test_a_wrong_count() -> None:
 
 
 def test_a_batch_that_compaction_left_without_records() -> None:
-    """It is kept for the numbers of its producer, and comes behind batches whose shape is known."""
+    """It is kept for the numbers of its producer, and comes behind batches whose layout is known."""
     fields, plain, _found = opened([NewRecord(1, b"k", b"v")] * 20)
     learned(fields, plain)
     emptied: list[int] = list(fields)
