@@ -1,6 +1,8 @@
 """`headrace pipeline plan` and `deploy`: what a changed file would do to the checkpoint, the topics and the tables."""
 
 import json
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from headrace.cli import pipeline_run
 from headrace.cli.main import cli
 from headrace.client import Admin
 from headrace.spark.pipelines.change_plan import ChangePlan, Facts, StateAction, StorageAction, TableFacts, plan_change
@@ -32,6 +35,21 @@ sinks:
   - {parquet: landed, partition_by: [id]}
 bad_records: {topic: dead}
 """
+RUN = """
+import sys
+from headrace.spark.pipelines.claims import Claim, new_run
+from headrace.spark.pipelines.records import RunState
+from headrace.spark.pipelines.status_topic import opened
+with opened({{"bootstrap.servers": {servers!r}}}) as bulletin:
+    claim = Claim(bulletin=bulletin, record=new_run({name!r}))
+    claim.take()
+    claim.begins()
+    while not claim.listen():
+        pass
+    claim.give_up(RunState.STOPPED)
+"""
+"""A run without Spark: it claims its pipeline, and ends when `stop` requests it."""
+
 TOPICS = {"orders": 3, "dead": 1}
 
 
@@ -211,3 +229,34 @@ def test_a_refused_change_is_not_deployed_and_the_run_stays(broker: EmbeddedBrok
     assert not known.stops
     assert known.holder is not None
     assert known.holder.state is RunState.RUNNING
+
+
+@pytest.mark.process
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # as a run in the background is
+def test_deploy_stops_the_current_run_and_starts_the_next(
+    broker: EmbeddedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, settings = tmp_path.name, {"bootstrap.servers": broker.bootstrap_servers}
+    write(tmp_path, "name: shop", f"name: {name}")
+    script = RUN.format(servers=broker.bootstrap_servers, name=name)
+    modes: list[list[str]] = []
+
+    def command_of(_target: object, mode: list[str]) -> list[str]:
+        modes.append(mode)
+        return [sys.executable, "-c", script]
+
+    monkeypatch.setattr(pipeline_run, "_command", command_of)
+    with Admin(config=settings) as admin:
+        make_topic(admin)
+    first = command(broker, "deploy", tmp_path, "--yes")
+    assert (first.exit_code, modes) == (0, [[]]), first.output
+    try:
+        second = command(broker, "deploy", tmp_path, "--yes", "--metrics", "127.0.0.1:0", "--master", "local[1]")
+        assert second.exit_code == 0, second.output
+        runs = re.findall(r"runs as process \d+, run (\w+)", first.output + second.output)
+        assert len(set(runs)) == 2
+        assert f'pipeline "{name}": run {runs[0]} stopped' in second.output
+        assert second.output.index(f"run {runs[0]} stopped") < second.output.index(f"run {runs[1]}")
+        assert modes[1] == ["--master", "local[1]", "--metrics", "127.0.0.1:0"]
+    finally:
+        assert command(broker, "stop", tmp_path).exit_code == 0
