@@ -93,6 +93,7 @@ def test_keywords_go_over_the_config() -> None:
         (ConsumerConfig, {"partition_assignment_strategy": "random"}, "roundrobin"),
         (ConsumerConfig, {"request_timeout_ms": 0}, "above zero"),
         (ConsumerConfig, {"request_timeout_ms": None}, "is a whole number, not None"),
+        (ConsumerConfig, {"sasl_password": b"hush"}, "sasl_password is text or None, not bytes"),
         (ConsumerConfig, {"group_id": 5}, "group_id is text or None, not 5"),
         (ConsumerConfig, {"bootstrap_servers": 5}, "is text or several texts, not 5"),
         (ConsumerConfig, {"enable_auto_commit": 1}, "is True or False, not 1"),

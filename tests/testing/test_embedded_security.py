@@ -1,14 +1,17 @@
 """An embedded broker with TLS and SCRAM: stock clients connect with the settings that it gives, and others do not."""
 
+import stat
 from pathlib import Path
 
 import confluent_kafka
 import pytest
 
+from headrace.cli.broker import load_config
 from headrace.client import Admin, Producer
 from headrace.client.errors import AuthenticationFailed, BrokerError
 from headrace.core.access.acls import AccessRule, PatternType, Permission
 from headrace.model.access import AclResourceType, Operation
+from headrace.operations.local_nodes import LocalNode, node_command
 from headrace.testing import BrokerSecurity, EmbeddedBroker
 
 pytestmark = pytest.mark.process
@@ -63,6 +66,17 @@ def test_without_security_the_settings_are_the_address():
         assert broker.client_settings() == {"bootstrap.servers": broker.bootstrap_servers}
         with pytest.raises(ValueError, match=r"security=BrokerSecurity\(\)"):
             broker.client_settings("alice")
+
+
+def test_passwords_of_a_cluster_are_in_a_private_file(tmp_path):
+    node = LocalNode(1, 9092, 9093, str(tmp_path / "broker-1"))
+    configs = {"sasl.jaas.config": 'PlainLoginModule required user_alice="hush";', "num.partitions": "3"}
+    command = node_command(node, [node], controllers=1, configs=configs)
+    assert "num.partitions=3" in command
+    assert not any("hush" in word for word in command)
+    file = Path(command[command.index("--config") + 1])
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert load_config(file, (), None, None).layers.static["sasl.jaas.config"] == configs["sasl.jaas.config"]
 
 
 def test_what_is_wrong():

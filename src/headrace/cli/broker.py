@@ -11,7 +11,6 @@ import click
 
 from headrace.cli.failures import Failure, Misuse
 from headrace.cli.options import BOOTSTRAP_DEFAULT, with_default_port
-from headrace.model.configs import BROKER_CONFIGS
 from headrace.model.configs.listeners import address_text
 from headrace.model.configs.providers import check_unreferenced, expanded
 from headrace.model.configs.sources import (
@@ -23,7 +22,7 @@ from headrace.model.configs.sources import (
     parse_file,
 )
 from headrace.model.configs.values import BrokerConfig
-from headrace.operations.secret_files import SecretFiles, is_exposed
+from headrace.operations.secret_files import SecretFiles, is_exposed, is_sensitive
 
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  (told, not bound)
 
@@ -161,11 +160,6 @@ def load_config(
     files = [*secrets.paths, *([str(config_file)] if has_secrets else []), *config.tls.secret_files]
     _tell_exposed([file for file in dict.fromkeys(files) if is_exposed(file)], arguments, strict=config.secrets_strict)
     return config
-
-
-def is_sensitive(name: str) -> bool:
-    key = BROKER_CONFIGS.get(name)
-    return key is not None and key.sensitive
 
 
 def _tell_exposed(files: Sequence[str], arguments: Sequence[str], *, strict: bool) -> None:

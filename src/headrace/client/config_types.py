@@ -7,6 +7,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from headrace.client.errors import InvalidArgument
 from headrace.client.telemetry import Telemetry
+from headrace.model.secrets import is_secret_name
 
 _WORDS = {
     bool: "True or False",
@@ -26,7 +27,8 @@ def check_types(config: Any) -> None:
         value = getattr(config, name)
         if not any(_fits(value, kind) for kind in kinds):
             words = " or ".join(dict.fromkeys(_words(kind) for kind in kinds))
-            raise InvalidArgument(f"{name} is {words}, not {value!r}")
+            shown = type(value).__name__ if is_secret_name(name) else repr(value)
+            raise InvalidArgument(f"{name} is {words}, not {shown}")
 
 
 def _kinds(config: Any) -> dict[str, tuple[Any, ...]]:

@@ -10,7 +10,9 @@ from typing import NamedTuple
 from headrace.client import Admin
 from headrace.client.errors import ClientError
 from headrace.log.cluster_key import new_cluster_id, new_cluster_key, write_cluster_key
+from headrace.model.toml_text import toml_lines
 from headrace.operations.errors import OperationError
+from headrace.operations.secret_files import is_sensitive
 from headrace.ports.real.disk import RealDisk
 from headrace.ports.real.entropy import RealEntropy
 from headrace.ports.real.held_ports import LOOPBACK
@@ -69,12 +71,16 @@ def controllers_for(brokers: int) -> int:
 def node_command(
     node: LocalNode, nodes: Sequence[LocalNode], *, controllers: int, configs: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return the command that runs a node of the cluster; the first one founds it, if no folder is in use yet."""
+    """Return the command that runs a node of the cluster; the first one founds it, if no folder is in use yet.
+
+    Passwords among the configs are in a private file: other users can read the arguments of a process.
+    """
+    secrets = {name: text for name, text in (configs or {}).items() if is_sensitive(name)}
     texts = {
         "node.id": str(node.node_id),
         "headrace.host": f"broker-{node.node_id}",  # each one is a failure domain, though all share a machine
         "headrace.controllers.target": str(controllers),
-        **(configs or {}),
+        **{name: text for name, text in (configs or {}).items() if name not in secrets},
     }
     peers = [other.cluster_address for other in nodes if other.node_id != node.node_id]
     founds = node == nodes[0] and not any(is_formatted(home) for other in nodes for home in other.homes)
@@ -82,8 +88,17 @@ def node_command(
         *(sys.executable, "-m", "headrace", "broker", "--data-dir", node.folder),
         *("--listen", node.address, "--cluster-listen", node.cluster_address, "--shards", str(node.shards)),
         *(() if founds or not peers else ("--peers", ",".join(peers))),
+        *(("--config", _private_file(node, secrets)) if secrets else ()),
         *(word for name, text in texts.items() for word in ("--set", f"{name}={text}")),
     ]
+
+
+def _private_file(node: LocalNode, configs: Mapping[str, str]) -> str:
+    path = Path(f"{node.folder}.toml")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(toml_lines(configs))
+    return str(path)
 
 
 def share_key(nodes: Sequence[LocalNode]) -> None:

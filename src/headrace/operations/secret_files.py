@@ -5,6 +5,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from headrace.model.configs import BROKER_CONFIGS
 from headrace.model.configs.providers import PROVIDED_LENGTH_MAX
 
 ROOT = 0
@@ -33,6 +34,12 @@ class SecretFiles:
 
     def variable(self, name: str) -> str | None:
         return self._environment.get(name)
+
+
+def is_sensitive(name: str) -> bool:
+    """Tell whether the value of a broker config is a secret."""
+    key = BROKER_CONFIGS.get(name)
+    return key is not None and key.sensitive
 
 
 def is_exposed(path: str | Path) -> bool:
