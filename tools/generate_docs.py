@@ -6,6 +6,7 @@ import inspect
 import re
 import socket
 import sys
+import tempfile
 import tomllib
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
@@ -250,11 +251,12 @@ def cli_page() -> Iterator[str]:
 
 
 def scrape() -> str:
-    """The metrics page of a broker with a listener for other nodes that has just started."""
+    """The metrics page of a broker with a listener for other nodes and an audit log that has just started."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     listeners = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"
-    with EmbeddedBroker(config={"headrace.metrics.listen": f"127.0.0.1:{port}", "listeners": listeners}):
+    configs = {"headrace.metrics.listen": f"127.0.0.1:{port}", "listeners": listeners}
+    with tempfile.TemporaryDirectory() as folder, EmbeddedBroker(config={**configs, "headrace.audit.dir": folder}):
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=SCRAPE_SECONDS_MAX) as page:
             text: bytes = page.read()
     return text.decode()
