@@ -120,6 +120,14 @@ def test_the_text_of_a_key_shows_variables_but_no_secrets(folder: Path) -> None:
     assert SECRET not in repr(pipeline)
 
 
+def test_a_password_in_the_file_itself_is_not_noted(folder: Path) -> None:
+    sink = "{database: postgresql://h/d, table: t, options: {password: in-the-file, sslmode: require}}"
+    folder.joinpath("pipeline.yml").write_text(f"name: shop\nsource: {{topic: a}}\nsink: {sink}\n")
+    texts = read(folder).texts
+    assert (texts["sink.options.password"], texts["sink.options.sslmode"]) == (HIDDEN, "require")
+    assert "in-the-file" not in str(texts)
+
+
 def test_a_variable_without_a_value_is_reported_with_file_line_and_key(folder: Path) -> None:
     assert changed(folder, "clean-${region}", "clean-${bucket}") == [
         'pipeline.yml:14: sinks[0].topic: the variable "bucket" has no value: use --var bucket=VALUE, '

@@ -10,13 +10,15 @@ from yaml import MappingNode, Node, ScalarNode, SequenceNode
 from headrace.model.nearest_names import guess
 from headrace.spark.pipelines.nodes import NULL_TAG, WOULD_SHOW, SecretNode, YamlSection, place_of, text_place_of
 from headrace.spark.pipelines.problems import DefinitionError, Findings, Place, Problem
-from headrace.spark.pipelines.secret_texts import SecretMissing, Secrets, secret_of_environment, secret_of_file
+from headrace.spark.pipelines.secret_texts import HIDDEN, SecretMissing, Secrets, secret_of_environment, secret_of_file
 
 VARIABLES = "variables"
 VARIABLES_MAX = 200
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[^{}\n]*)(?P<end>\}?)")
+_SENSITIVE = re.compile(r"\.(options|settings)\..*(password|passwd|secret|token|credential|jaas|key)", re.IGNORECASE)
+"""The keys whose values are not noted or shown, even if they are not references."""
 _FORMS = "write ${NAME} for a variable, ${env:NAME} or ${file:PATH} for a secret, and $${ for ${ itself"
 
 
@@ -92,7 +94,7 @@ class Substitution:
             return SequenceNode(node.tag, items, node.start_mark, node.end_mark, node.flow_style)
         assert isinstance(node, ScalarNode)
         found = self._text(str(node.value), text_place_of(node), path)
-        self.texts[path] = found.shown
+        self.texts[path] = HIDDEN if _SENSITIVE.search(path) and not found.is_secret else found.shown
         if found.text == node.value and not found.is_secret:
             return node
         kind = SecretNode if found.is_secret else ScalarNode
