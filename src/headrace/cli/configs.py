@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from textwrap import fill
 
 import click
 
@@ -58,7 +59,7 @@ def entry_text(table: ConfigTable, key: ConfigKey, width: int) -> str:
     """Print a config on a terminal, with its description below: side by side they are too wide."""
     default = render_value(key.default)
     facts = (table.kind, key.type.name.lower(), f"default {default}" if default else "no default", _scope(table, key))
-    meaning = click.wrap_text(key.description, width, initial_indent=INDENT, subsequent_indent=INDENT)
+    meaning = fill(key.description, width, initial_indent=INDENT, subsequent_indent=INDENT, break_on_hyphens=False)
     return f"{click.style(key.name, bold=True)}  {', '.join(facts)}\n{meaning}"
 
 
