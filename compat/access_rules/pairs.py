@@ -19,6 +19,9 @@ TOPICS = ("a", "ab", "b")
 ABSENT = "abc"
 NAMES = (*TOPICS, ABSENT)
 PATTERNS = ("a", "ab", "abc", "b")
+OWNERS = ("User:x", "User:y", "*")
+"""Owners of tokens that others may ask for; the requests name the first."""
+
 HOSTS = ("*", "*", "*", "127.0.0.1", "10.1.2.3")
 """More rules apply than not."""
 
@@ -60,10 +63,12 @@ def rules(random: Random) -> tuple[AccessRule, ...]:
 def _rule(random: Random) -> AccessRule:
     kind = random.choice(
         (AclResourceType.TOPIC, AclResourceType.TOPIC, AclResourceType.GROUP, AclResourceType.TRANSACTIONAL_ID,
-         AclResourceType.CLUSTER)
+         AclResourceType.CLUSTER, AclResourceType.USER)
     )  # fmt: skip
     pattern, name = PatternType.LITERAL, CLUSTER_NAME
-    if kind != AclResourceType.CLUSTER:
+    if kind == AclResourceType.USER:
+        name = random.choice(OWNERS)
+    elif kind != AclResourceType.CLUSTER:
         pattern = random.choice((PatternType.LITERAL, PatternType.PREFIXED))
         name = random.choice(PATTERNS if pattern == PatternType.PREFIXED else (*PATTERNS, "*"))
     return AccessRule(

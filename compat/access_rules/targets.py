@@ -27,6 +27,7 @@ JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required " + " "
 COMMON = {
     "authorizer.class.name": STANDARD_AUTHORIZER,
     "auto.create.topics.enable": "true",
+    "delegation.token.secret.key": "a-key-of-both-brokers",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
 }
