@@ -1,5 +1,8 @@
 """A removed access rule counts at once, also for requests that wait and on connections that were let through before."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from headrace.log.names import SCANS
@@ -7,6 +10,7 @@ from headrace.model.access import AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages import (
+    consumer_group_heartbeat,
     create_topics,
     find_coordinator,
     list_metadata_changes,
@@ -15,7 +19,7 @@ from headrace.wire.messages import (
     scan_release,
 )
 from tests.broker.virtual import Client
-from tests.security.ruled_broker import ADMIN, STRANGER, allow, forbid, ruled_broker
+from tests.security.ruled_broker import ADMIN, STRANGER, allow, create, forbid, rule, ruled_broker
 from tests.transactions.wire import TransactionClient, known, wait_loaded
 
 TOPIC, GROUP, CLUSTER, ID = (
@@ -228,3 +232,27 @@ def test_no_client_creates_the_metadata_log(broker, version):
     request = create_topics.CreateTopicsRequest(topics=(topic,), timeout_ms=LONG_MS)
     (topic,) = broker.client().ask(ApiKey.CREATE_TOPICS, version, request).topics
     assert topic.error_code == REFUSED
+
+
+def test_a_regular_expression_matches_what_the_member_may_describe(broker, client):
+    """And the group follows the rules: its assignment changes when they do."""
+    broker.with_topic("secret")
+    ids = {name: broker.client().topic_id(name) for name in ("t", "secret")}
+    allow(broker, STRANGER, (GROUP, Operation.READ))
+    create(broker, [replace(rule(TOPIC, STRANGER, Operation.DESCRIBE), resource_name="t")])
+    broker.client().ask(ApiKey.FIND_COORDINATOR, 4, find_coordinator.FindCoordinatorRequest(coordinator_keys=("g",)))
+    joining = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="m", rebalance_timeout_ms=LONG_MS, subscribed_topic_regex=".*", topic_partitions=()
+    )
+    joined: list[Any] = []
+
+    def join():
+        joined[:] = [client.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, joining)]
+        return not joined[0].error_code
+
+    broker.run_until(join)
+    assert [each.topic_id for each in joined[0].assignment.topic_partitions] == [ids["t"]]
+    create(broker, [replace(rule(TOPIC, STRANGER, Operation.DESCRIBE), resource_name="secret")])
+    again = replace(joining, member_epoch=joined[0].member_epoch, topic_partitions=None)
+    answer = client.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, again)
+    assert {each.topic_id for each in answer.assignment.topic_partitions} == set(ids.values())

@@ -54,6 +54,8 @@ USER = "User"
 """The type of the principals of clients."""
 
 ANONYMOUS = Principal(USER, "ANONYMOUS")
+LOCAL_REQUESTER = Requester(ANONYMOUS, "")
+"""The requester of a command that no client has sent."""
 
 
 NODE = "Node"

@@ -173,7 +173,10 @@ CHECKS: Mapping[ApiKey, tuple[AccessCheck, ...]] = {
         _shows(_TOPIC, "lists the partitions of this topic"),
     ),
     ApiKey.LIST_TRANSACTIONS: (_shows(_ID, "lists this transactional id"),),
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: (_READS_GROUP, _needs(Operation.DESCRIBE, _TOPIC, "topics subscribed by name")),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: (
+        _READS_GROUP,
+        _needs(Operation.DESCRIBE, _TOPIC, "topics subscribed by name; a regular expression matches only these"),
+    ),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (
         _DESCRIBES_GROUP,
         _needs(Operation.DESCRIBE, _TOPIC, "every topic that is assigned to its members"),

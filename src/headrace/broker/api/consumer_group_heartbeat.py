@@ -87,6 +87,7 @@ def _command(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> Con
         else tuple((bytes(topic.topic_id), partition) for topic in owned for partition in topic.partitions),
         client_id=ctx.client_id or "",
         client_host=f"/{ctx.connection.peer_host}",
+        requester=ctx.requester,
     )
 
 

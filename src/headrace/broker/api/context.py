@@ -36,7 +36,7 @@ from headrace.broker.timers import Timer, Timers
 from headrace.broker.topic_metadata import TopicMetadata
 from headrace.core.controller.commands import CreatableTopic
 from headrace.core.controller.image import MetadataImage
-from headrace.model.access import AclResourceType, Operation, Principal
+from headrace.model.access import AclResourceType, Operation, Principal, Requester
 from headrace.model.configs.values import BrokerConfig
 from headrace.model.ids import NodeId
 from headrace.ports.clock import Clock
@@ -176,6 +176,10 @@ class RequestContext:
     @property
     def principal(self) -> Principal:
         return self.connection.principal
+
+    @property
+    def requester(self) -> Requester:
+        return Requester(self.principal, self.connection.peer_host)
 
     @property
     def authentication(self) -> Authentication:

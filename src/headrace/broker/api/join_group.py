@@ -38,6 +38,7 @@ def _command(ctx: RequestContext, request: JoinGroupRequest) -> Join:
         instance_id=request.group_instance_id,
         client_id=ctx.client_id or "",
         client_host=f"/{ctx.connection.peer_host}",
+        requester=ctx.requester,
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=max(timeout_ms, 0),
         protocol_type=request.protocol_type,

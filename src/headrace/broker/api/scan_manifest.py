@@ -8,7 +8,7 @@ from headrace.broker.cluster.proposal import Proposal
 from headrace.broker.partitions.held_segments import HeldPartition, HeldSegment
 from headrace.broker.partitions.scan_leases import Lease
 from headrace.core.controller.records import SCAN_VERSION
-from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation, Requester
+from headrace.model.access import CLUSTER_NAME, AclResourceType, Operation
 from headrace.model.errors import ErrorCode
 from headrace.wire.messages.scan_manifest import (
     ScanManifestRequest,
@@ -40,7 +40,7 @@ def handle(request: ScanManifestRequest, ctx: RequestContext) -> object:
         return _failed(ctx, ErrorCode.UNSUPPORTED_VERSION, f"{SCAN_VERSION} is off")
     if len(asked) > PARTITIONS_MAX or request.isolation_level not in (0, 1):
         return _failed(ctx, ErrorCode.INVALID_REQUEST, f"a request may name at most {PARTITIONS_MAX} partitions")
-    scans, client = ctx.scans, Requester(ctx.principal, ctx.connection.peer_host)
+    scans, client = ctx.scans, ctx.requester
     refused = {topic.name for topic in request.topics if not scans.may_scan(client, topic.name)}
     is_new = request.lease_id == NEW_LEASE
     may_scan_some = ctx.authorized(Operation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME) and (

@@ -10,7 +10,7 @@ from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.metrics import Family
 from headrace.broker.partitions.replica import Replica
 from headrace.broker.partitions.verification import CHECK_WAIT_MS_MAX
-from headrace.broker.services import CoordinatorServices, MetadataSource
+from headrace.broker.services import AccessControl, CoordinatorServices, MetadataSource
 from headrace.core.controller.commands import CreatableTopic
 from headrace.core.controller.placement import internal_replication_factor
 from headrace.core.groups.commands import (
@@ -36,6 +36,7 @@ from headrace.core.groups.coordinator import GroupCoordinator
 from headrace.core.groups.records import GroupRecords, Record
 from headrace.core.groups.settings import GROUPS_PER_SLICE, GroupCoordinatorSettings
 from headrace.log.producers import NO_SEQUENCE
+from headrace.model.access import AclResourceType, Operation, Requester
 from headrace.model.errors import ErrorCode
 from headrace.model.ids import TopicId
 
@@ -62,6 +63,10 @@ class GroupSlice(NamedTuple):
 
 class GroupServices(CoordinatorServices, Protocol):
     @property
+    def access(self) -> AccessControl:
+        """Decides which topics a member may describe."""
+
+    @property
     def transactions(self) -> Transactions:
         """The transaction coordinators, which verify offsets that are committed in a transaction."""
 
@@ -69,8 +74,9 @@ class GroupServices(CoordinatorServices, Protocol):
 class ImageCatalog:
     """The topics of the committed metadata image, for the group coordinators."""
 
-    def __init__(self, metadata: MetadataSource) -> None:
+    def __init__(self, metadata: MetadataSource, access: AccessControl) -> None:
         self._metadata = metadata
+        self._access = access
 
     @property
     def version(self) -> int:
@@ -84,8 +90,12 @@ class ImageCatalog:
         topic = self._metadata.image.topics_by_id.get(TopicId(topic_id))
         return None if topic is None else topic.name
 
-    def names(self) -> Iterable[str]:
-        return tuple(self._metadata.image.topics)
+    def names(self, requester: Requester) -> Iterable[str]:
+        names = self._metadata.image.topics
+        if self._access.open_to_all:
+            return tuple(names)
+        describe, topic = Operation.DESCRIBE, AclResourceType.TOPIC
+        return tuple(name for name in names if self._access.authorize(*requester, describe, topic, name))
 
 
 class Groups:
@@ -96,7 +106,7 @@ class Groups:
         self.topic: CoordinatedTopic[GroupCoordinator, Record] = CoordinatedTopic(
             OFFSETS_TOPIC,
             services,
-            new_machine=lambda: GroupCoordinator(self._settings, ImageCatalog(services)),
+            new_machine=lambda: GroupCoordinator(self._settings, ImageCatalog(services, services.access)),
             record_format=GroupRecords(),
             new_topic=self._new_topic,
             runtime=runtime,

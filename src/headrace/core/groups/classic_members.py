@@ -72,7 +72,9 @@ class ClassicMembers:
         )
         begins = known is None or known.member_id != member_id
         owned = _by_id(subscription, self._consumer.topics)
-        member = self._consumer.advance(group, known, member_id, wanted, owned, out, now, begins=begins)
+        member = self._consumer.advance(
+            group, known, member_id, wanted, owned, out, now, begins=begins, requester=command.requester
+        )
         self._deadlines.drop(GroupDeadline(DeadlineKind.REJOIN, group.group_id, member_id))
         self._deadlines.drop(GroupDeadline(DeadlineKind.REVOCATION, group.group_id, member_id))
         sync = GroupDeadline(DeadlineKind.SYNC, group.group_id, member_id)

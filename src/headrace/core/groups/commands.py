@@ -6,6 +6,7 @@ from typing import NamedTuple
 from headrace.core.coordination.machine import PendingProducer
 from headrace.core.groups.consumer_records import MemberSubscription, Partitions
 from headrace.core.groups.records import CommittedOffset
+from headrace.model.access import LOCAL_REQUESTER, Requester
 from headrace.model.errors import ErrorCode
 
 NO_MEMBER = ""
@@ -34,6 +35,7 @@ class Join:
     """A new member first receives its id and joins with it in a second request (KIP-394)."""
     skip_assignment_supported: bool
     """The member understands that a leader may have nothing to assign (KIP-814)."""
+    requester: Requester = LOCAL_REQUESTER
 
 
 class JoinedMember(NamedTuple):
@@ -128,6 +130,8 @@ class ConsumerHeartbeat:
     owned: Partitions | None
     client_id: str
     client_host: str
+    requester: Requester = LOCAL_REQUESTER
+    """The regular expression matches the topics that it may describe."""
 
 
 class ConsumerHeartbeatResult(NamedTuple):

@@ -46,6 +46,7 @@ from headrace.core.groups.targets import (
     topics_changed,
     topics_matching,
 )
+from headrace.model.access import Requester
 from headrace.model.errors import ErrorCode
 
 JOINING_EPOCH = 0
@@ -69,7 +70,17 @@ class ConsumerProtocol:
         wanted = self._wanted(member, command)
         before = INITIAL_ASSIGNMENT if member is None else member.current
         begins = member is None or member.member_id != command.member_id or command.epoch == JOINING_EPOCH
-        current = self.advance(group, member, command.member_id, wanted, command.owned, out, now, begins=begins)
+        current = self.advance(
+            group,
+            member,
+            command.member_id,
+            wanted,
+            command.owned,
+            out,
+            now,
+            begins=begins,
+            requester=command.requester,
+        )
         self._extend_deadlines(group, current, now)
         full = command.rebalance_timeout_ms >= 0 and command.owned is not None
         resend = full or command.epoch == JOINING_EPOCH or current.current.assigned != before.assigned
@@ -89,7 +100,7 @@ class ConsumerProtocol:
         """Raise GroupRequestRefused if the member cannot join a new group, or a group of this many classic members."""
         wanted = self._wanted(None, command)
         if wanted.regex is not None:
-            topics_matching(wanted.regex, self.topics)
+            topics_matching(wanted.regex, self.topics, command.requester)
         if classic_members >= self._settings.consumer_members_max:
             raise GroupRequestRefused(ErrorCode.GROUP_MAX_SIZE_REACHED, "the group is full")
 
@@ -104,13 +115,14 @@ class ConsumerProtocol:
         now: Now,
         *,
         begins: bool,
+        requester: Requester,
     ) -> ConsumerGroupMember:
         """Record a member's subscription, compute a new target if it changed, and reconcile the member with its target.
 
         `member` is the known state of the member, or the static member that it replaces. A member that `begins` owns
         no partitions.
         """
-        changed = find_matches(group, wanted, self.topics)
+        changed = find_matches(group, wanted, self.topics, requester)
         if begins:
             changed = self._join(group, member, member_id, wanted, out) or changed
         elif member is not None and member.subscription != wanted:

@@ -19,6 +19,7 @@ from headrace.core.groups.consumer_records import (
     TargetRecord,
     TopicIdPartition,
 )
+from headrace.model.access import Requester
 
 LEFT_STATIC_EPOCH = -2
 """The member epoch of a static member that left temporarily."""
@@ -66,6 +67,7 @@ class ConsumerGroup:
         "matched",
         "members",
         "owners",
+        "requesters",
         "seen_version",
         "static_members",
         "target_epoch",
@@ -96,6 +98,9 @@ class ConsumerGroup:
         """The unfinished computation of a large group's target."""
         self.matched: dict[str, tuple[int, tuple[str, ...]]] = {}
         """For each regular expression, the metadata version at the last match and the matching topics."""
+        self.requesters: dict[str, Requester] = {}
+        """For each regular expression, the client that has sent it last. Not in the log; after a load the next client
+        takes the place."""
         self.empty_since_ms: int | None = None
         """The time when retention first found the group empty. It is not in the log; after a load it starts over."""
 

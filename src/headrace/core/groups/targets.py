@@ -14,6 +14,7 @@ from headrace.core.groups.consumer_records import (
 )
 from headrace.core.groups.settings import ASSIGNED_AT_ONCE_MAX, TARGETS_PER_STEP
 from headrace.core.groups.topic_patterns import NamePattern, PatternRefused
+from headrace.model.access import Requester
 from headrace.model.errors import ErrorCode
 
 
@@ -29,8 +30,10 @@ class TopicCatalog(Protocol):
 
     def name_of(self, topic_id: bytes) -> str | None: ...
 
-    def names(self) -> Iterable[str]:
-        """Return the topics that a regular expression may match: all, including internal topics, as in Kafka."""
+    def names(self, requester: Requester) -> Iterable[str]:
+        """Return the topics that a regular expression may match: all that the client may describe, including internal
+        topics, as in Kafka.
+        """
 
 
 class GroupRequestRefused(Exception):
@@ -42,15 +45,20 @@ class GroupRequestRefused(Exception):
         self.message = message
 
 
-def topics_matching(regex: str, topics: TopicCatalog) -> tuple[str, ...]:
+def topics_matching(regex: str, topics: TopicCatalog, requester: Requester) -> tuple[str, ...]:
     try:
-        return NamePattern(regex).matching(topics.names())
+        return NamePattern(regex).matching(topics.names(requester))
     except PatternRefused as refusal:
         raise GroupRequestRefused(ErrorCode.INVALID_REGULAR_EXPRESSION, str(refusal)) from None
 
 
-def find_matches(group: ConsumerGroup, wanted: MemberSubscription, topics: TopicCatalog) -> bool:
-    """Match the regular expressions of the group again if topics have changed; return whether the matches changed."""
+def find_matches(group: ConsumerGroup, wanted: MemberSubscription, topics: TopicCatalog, requester: Requester) -> bool:
+    """Match the regular expressions of the group again if topics have changed; return whether the matches changed.
+
+    Each matches what the client may describe that has sent it last.
+    """
+    if wanted.regex is not None:
+        group.requesters[wanted.regex] = requester
     if group.seen_version == topics.version and (wanted.regex is None or wanted.regex in group.matched):
         return False
     changed = False
@@ -59,11 +67,12 @@ def find_matches(group: ConsumerGroup, wanted: MemberSubscription, topics: Topic
         known = group.matched.get(regex or "")
         if regex is None or (known is not None and known[0] == topics.version):
             continue
-        found = topics_matching(regex, topics)
+        found = topics_matching(regex, topics, group.requesters.setdefault(regex, requester))
         group.matched[regex] = (topics.version, found)
         changed = changed or known is None or known[1] != found
     for regex in [each for each in group.matched if each != wanted.regex and each not in used]:
         del group.matched[regex]
+        group.requesters.pop(regex, None)
     return changed
 
 
