@@ -2,6 +2,7 @@
 
 import pytest
 
+from headrace.model.configs.definition import ConfigError
 from headrace.model.limits import TOKEN_KEYS_MS_MAX, TOKEN_KEYS_UNKNOWN_INTERVAL_MS
 from headrace.wire.apis import ApiKey
 from headrace.wire.messages.metadata import MetadataRequest
@@ -167,3 +168,17 @@ def test_a_session_ends_when_its_token_expires_and_a_new_token_prolongs_it(issue
     client.send(ApiKey.METADATA, 12, metadata)
     client.wait_closed()
     assert (broker.metrics.sessions_expired, broker.metrics.protocol_errors) == (1, 0)
+
+
+def test_a_broker_warns_of_tokens_for_other_services(issuer):
+    def told(broker):
+        return [line for line in broker.log_lines if "expected.audience" in line]
+
+    assert told(started(issuer)) == []
+    assert len(told(started(issuer, **{"sasl.oauthbearer.expected.audience": ""}))) == 1
+
+
+def test_a_broker_without_the_package_says_what_to_install(issuer, monkeypatch):
+    monkeypatch.setattr("headrace.broker.token_keys.is_installed", lambda: False)
+    with pytest.raises(ConfigError, match=r"headrace\[auth\]"):
+        started(issuer)

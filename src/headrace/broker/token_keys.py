@@ -51,6 +51,11 @@ class TokenKeys:
             raise ConfigError('OAUTHBEARER needs a package: pip install "headrace[auth]"')
         config = self._config()
         assert config.keys_url is not None
+        if not config.audiences:
+            self._logger.warning(
+                "OAUTHBEARER accepts tokens that the identity provider has issued for other services: set "
+                "sasl.oauthbearer.expected.audience"
+            )
         is_file = config.keys_url.startswith("file:")
         self._refresh = KeyRefresh(
             RefreshTimes(
