@@ -88,15 +88,15 @@ class AuditLog:
             self._logger.error("the audit log cannot be written", lines=len(left), cause=error)
 
     def families(self) -> Iterator[Family]:
-        yield Family("headrace_audit_lines", "counter", "Lines written to the audit log.", (((), self._written),))
+        yield Family("headrace_audit_lines_total", "counter", "Lines written to the audit log.", (((), self._written),))
         yield Family(
-            "headrace_audit_lines_lost",
+            "headrace_audit_lines_lost_total",
             "counter",
             "Lines about logins and refusals that were dropped because too many waited to be written.",
             (((), self._lost_total),),
         )
         yield Family(
-            "headrace_audit_write_failures", "counter", "Failed writes of the audit log.", (((), self._failures),)
+            "headrace_audit_write_failures_total", "counter", "Failed writes of the audit log.", (((), self._failures),)
         )
 
     # Windows
