@@ -1,6 +1,7 @@
 """Replicated partitions with a known fault put in: what the simulator of whole brokers must notice."""
 
 from headrace.broker.partitions.replica import Replica
+from headrace.core.controller import brokers
 from headrace.core.replication.follower import Follower
 from headrace.core.replication.leader import FollowerFetch, Leader
 from headrace.core.replication.role import TruncateTo
@@ -83,6 +84,11 @@ def accept_any_sequence(patch):
     patch.setattr(ProducerStates, "admit", admit_all)
 
 
+def keep_the_isr_at_an_unclean_registration(patch):
+    """Take the restart of a machine for the restart of a process."""
+    patch.setattr(brokers, "may_have_lost_records", lambda new, registered: False)
+
+
 KNOWN_BAD_REPLICAS = [
     acknowledge_before_the_high_watermark,
     commit_without_joining_replicas,
@@ -91,4 +97,5 @@ KNOWN_BAD_REPLICAS = [
     lead_on_after_a_resignation,
     keep_the_producers_of_a_truncated_log,
     accept_any_sequence,
+    keep_the_isr_at_an_unclean_registration,
 ]

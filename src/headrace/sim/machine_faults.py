@@ -1,5 +1,7 @@
 """Faults of one machine: its process, its power, its disk and its clocks."""
 
+from collections.abc import Callable
+
 from headrace.sim.context import RunContext
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.operator import Operator
@@ -29,16 +31,16 @@ class MachineFaults:
         entropy: SeededEntropy,
         schedule: Schedule,
         *,
-        with_power_cuts: bool,
+        may_cut_power: Callable[[], bool],
         full_disk_free_bytes_max: int = FULL_DISK_FREE_BYTES_MAX,
     ) -> None:
-        """Without power cuts the process is killed instead."""
+        """Where the power may not be cut, the process is killed instead."""
         self._full_disk_free_bytes_max = full_disk_free_bytes_max
         self._context = context
         self._operator = operator
         self._entropy = entropy
         self._schedule = schedule
-        self._with_power_cuts = with_power_cuts
+        self._may_cut_power = may_cut_power
         self._machine = context.virtual.machine
         self._capacity_bytes = self._machine.disk.capacity_bytes
 
@@ -46,7 +48,7 @@ class MachineFaults:
 
     def end(self, *, power: bool) -> None:
         """End the process at once, or at a disk call soon; if no process runs, only the power can be cut."""
-        power = power and self._with_power_cuts
+        power = power and self._may_cut_power()
         if self._context.virtual.node is None:
             if power:
                 self._operator.cut_power()
@@ -71,7 +73,7 @@ class MachineFaults:
 
     def end_the_next_start(self) -> None:
         """Plan the end of a process that is about to start."""
-        power = self._entropy.below(2) == 0 and self._with_power_cuts
+        power = self._entropy.below(2) == 0 and self._may_cut_power()
         self._machine.cut_off_after(self._entropy.below(DISK_CALLS_OF_A_START_MAX), power=power)
 
     def pause(self) -> None:

@@ -136,7 +136,7 @@ class Nemesis:
         self._machine = context.virtual.machine
         self._hostile = HostilePeers(context, entropy.branch("hostile"))
         self._schedule = Schedule(context.world.time)
-        self._faults = MachineFaults(context, operator, entropy, self._schedule, with_power_cuts=with_power_cuts)
+        self._faults = MachineFaults(context, operator, entropy, self._schedule, may_cut_power=lambda: with_power_cuts)
         self._healed = False
         self._losses_factor = losses_factor
         self._rates, self._habits = draw_rates(entropy.branch("swarm"), STRIKES, HABITS, always=habits)

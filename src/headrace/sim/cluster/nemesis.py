@@ -10,6 +10,7 @@ from headrace.sim.context import RunContext
 from headrace.sim.entropy import SeededEntropy
 from headrace.sim.machine_faults import MachineFaults
 from headrace.sim.nemesis import Rate, draw_rates
+from headrace.sim.node import VirtualNode
 from headrace.sim.operator import Operator
 from headrace.sim.schedule import Schedule
 from headrace.sim.streams import WHOLE_EIGHTHS
@@ -20,6 +21,8 @@ RESET_ONE_IN = 6
 SLOW_MS_MAX = 6_000
 SLOW_DELAY_MS_MAX = 900
 DRIFT_PERCENT_MAX = 1.0
+CUTS_ONE_IN = 3
+"""Kills that are power cuts, if the power may be cut then."""
 FULL_DISK_FREE_BYTES_MAX = 500
 """Little, because a broker of a cluster writes little before it sees that its disk is almost full."""
 USUAL_DELAYS_MS_MAX = (0, 0, 15, 60, 150)
@@ -91,13 +94,16 @@ class ClusterNemesis:
         entropy: SeededEntropy,
         *,
         duration_ms: float,
-        with_power_cuts: bool,
+        may_cut_power: Callable[[VirtualNode], bool],
+        kills_are_cuts: bool,
     ) -> None:
         self._context = context
         self._entropy = entropy
         self._applications = applications
         self._schedule = Schedule(context.world.time)
         self._healed = False
+        self._kills_are_cuts = kills_are_cuts
+        self._cuts_instead = entropy.branch("cuts instead of kills")
         self._brokers = [
             _Broker(
                 own,
@@ -107,7 +113,7 @@ class ClusterNemesis:
                     operator,
                     entropy.branch(own.virtual.machine.name),
                     self._schedule,
-                    with_power_cuts=with_power_cuts,
+                    may_cut_power=partial(may_cut_power, own.virtual),
                     full_disk_free_bytes_max=FULL_DISK_FREE_BYTES_MAX,
                 ),
             )
@@ -143,7 +149,7 @@ class ClusterNemesis:
         broker = self._brokers[self._entropy.below(len(self._brokers))]
         self._context.world.trace.record(f"nemesis {name} {broker.host}")
         actions: dict[str, Callable[[], None]] = {
-            "kill": lambda: broker.faults.end(power=False),
+            "kill": lambda: broker.faults.end(power=self._cuts_instead.one_in(CUTS_ONE_IN) and self._kills_are_cuts),
             "kill the controller": self._kill_controller,
             "power": lambda: broker.faults.end(power=True),
             "stop": broker.operator.begin_stop,

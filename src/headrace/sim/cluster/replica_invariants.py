@@ -22,7 +22,11 @@ EQUAL_PREFIXES = "equal epochs at one offset mean equal logs up to there"
 ONE_ACCEPTOR = "in a leader epoch of a partition one broker accepts appends"
 BELOW_LATER_EPOCHS = "what a leader epoch commits lies below the start of every later one"
 STABLE_STAYS = "the last stable offset does not go back when the leader changes"
+LEADS_AS_DECIDED = "a broker leads a partition only while its metadata names it as the leader of that epoch"
 SENT_AS_SEALED = "no connection sends bytes that were truncated after its response was made"
+
+TURNS_TO_RESIGN_MAX = 10
+"""Turns in which a broker may still follow a change of metadata that it has applied."""
 
 
 class _Partition:
@@ -130,6 +134,8 @@ class ReplicaInvariants:
         self._nodes = {NodeId(virtual.config.node_id): virtual for virtual in nodes}
         self._partitions = {place: _Partition(place) for place in places}
         self._logs: dict[tuple[NodeId, TopicPartition], ReplicaLog] = {}
+        self._late: dict[tuple[NodeId, TopicPartition], int] = {}
+        """Turns in which a broker leads against its metadata."""
         self._version = -1
         self._epochs: dict[NodeId, int] = {}
         self._members: dict[TopicPartition, tuple[NodeId, ...]] = {}
@@ -150,6 +156,7 @@ class ReplicaInvariants:
                 log = None if replica is None else self._follow(node_id, virtual, partition, replica)
                 if log is not None and replica is not None and isinstance(replica.role, Leader):
                     partition.led(node_id, replica, replica.role, log)
+                    self._check_role(node_id, virtual, node, place, replica.role)
         for place, partition in self._partitions.items():
             for member in self._members.get(place, ()):
                 self._check_member(member, partition)
@@ -196,6 +203,22 @@ class ReplicaInvariants:
         if replica.has_lost_end or replica.is_damaged or self._follow(member, virtual, partition, replica) is not log:
             return
         partition.check_equal(member, log, partition.committed_end, COMMITTED_IS_KEPT)
+
+    def _check_role(
+        self, node_id: NodeId, virtual: VirtualNode, node: Node, place: TopicPartition, role: Leader
+    ) -> None:
+        state = node.broker.image.partition(place.topic, place.partition)
+        key = (node_id, place)
+        if state is None or (state.leader, state.leader_epoch) == (node_id, role.leader_epoch):
+            self._late.pop(key, None)
+        elif virtual.serves:  # a paused broker has no turns
+            self._late[key] = self._late.get(key, 0) + 1
+            require(
+                self._late[key] <= TURNS_TO_RESIGN_MAX,
+                LEADS_AS_DECIDED,
+                f"broker {node_id} leads {place} in epoch {role.leader_epoch}, its metadata has {state.leader} in "
+                f"epoch {state.leader_epoch}",
+            )
 
     def _check_senders(self, virtual: VirtualNode, node: Node) -> None:
         disk = virtual.machine.disk

@@ -13,6 +13,7 @@ from headrace.sim.cluster.brokers import VirtualCluster
 from headrace.sim.cluster.context import ClusterContext
 from headrace.sim.cluster.membership_invariants import MembershipInvariants
 from headrace.sim.cluster.nemesis import MET, ClusterNemesis
+from headrace.sim.cluster.power_losses import PowerLosses
 from headrace.sim.cluster.producers import ProducerApplication
 from headrace.sim.cluster.quorum_invariants import QuorumInvariants
 from headrace.sim.cluster.readers import HEARTBEAT_MS, SESSION_MS, MemberApplication, ReaderApplication
@@ -32,7 +33,7 @@ STEP_MS_MAX = 60
 PROGRESS_MS_MAX = 30_000
 TOPICS = ("left", "right")
 PARTITIONS_MAX = 4
-REPLICAS = ((3, 2), (3, 2), (3, 1), (2, 1), (1, 1))
+REPLICAS = ((3, 2), (3, 1), (2, 1), (1, 1), (1, 1))
 """Replication factors of topics, and the minimum of replicas in sync of each."""
 REPLICAS_MAX = 3
 
@@ -55,14 +56,17 @@ class ClusterRun:
         self._duration_ms = duration_ms
         draws = self.world.entropy.branch("run")
         self.is_synced = not draws.one_in(UNSYNCED_ONE_IN)
-        """True if a power cut loses nothing that was acknowledged; if not, there is none."""
+        """True if a power cut loses nothing that was acknowledged; if not, it may lose what other replicas have."""
         counts = {topic: brokers + draws.below(PARTITIONS_MAX) for topic in TOPICS}
         places = [TopicPartition(topic, index) for topic, count in counts.items() for index in range(count)]
-        self._new_topics = [_new_topic(draws, topic, count, brokers) for topic, count in counts.items()]
+        choices = _replicas(draws, brokers, is_synced=self.is_synced)
+        self._new_topics = [_new_topic(draws, topic, count, choices) for topic, count in counts.items()]
         self._new_topics += new_registers()
         cluster = VirtualCluster(self.world, brokers, _drawn_settings(draws, is_synced=self.is_synced))
         self.context = ClusterContext(self.world, cluster, places)
         self._operators = {virtual.machine: self._operator(virtual) for virtual in cluster.nodes}
+        self._is_replicated = all(is_replicated(new) for new in self._new_topics if new.name in TOPICS)
+        self._losses = PowerLosses(cluster, TOPICS)
         self._auditor = ClusterAuditor(self.context, self._run_until)
         self._protocol = one_of(draws, "classic", "consumer")
         self._group_values: set[bytes] = set()
@@ -109,7 +113,8 @@ class ClusterRun:
             self._applications,
             self.world.entropy.branch("nemesis"),
             duration_ms=self._duration_ms,
-            with_power_cuts=self.is_synced,
+            may_cut_power=self._may_cut_power,
+            kills_are_cuts=not self.is_synced,
         )
         end_ms = self.world.time.now_ms + self._duration_ms
         while self.world.time.now_ms < end_ms:
@@ -184,6 +189,9 @@ class ClusterRun:
                 operator.kill()
         self._run_until(lambda: self.context.cluster.all_serve, "a broker does not serve after the last start")
 
+    def _may_cut_power(self, virtual: VirtualNode) -> bool:
+        return self.is_synced or (self._is_replicated and self._losses.may_cut(virtual))
+
     # Turns
 
     def _clients(self) -> list[Application | ClusterAdministrator]:
@@ -220,11 +228,25 @@ class ClusterRun:
             self._step()
 
 
-def _new_topic(entropy: SeededEntropy, name: str, partitions: int, brokers: int) -> NewTopic:
+def _replicas(entropy: SeededEntropy, brokers: int, *, is_synced: bool) -> Sequence[tuple[int, int]]:
+    """Return the choices of replication factors and minimums. Half of the clusters that sync nothing are fit for power
+    cuts.
+    """
+    if brokers < REPLICAS_MAX:
+        return ((1, 1),)
+    return REPLICAS if is_synced or entropy.one_in(2) else REPLICAS[:1]
+
+
+def _new_topic(entropy: SeededEntropy, name: str, partitions: int, choices: Sequence[tuple[int, int]]) -> NewTopic:
     """Draw the number of replicas and how many of them a write waits for."""
-    replicas, minimum = REPLICAS[entropy.below(len(REPLICAS))] if brokers >= REPLICAS_MAX else (1, 1)
+    replicas, minimum = choices[entropy.below(len(choices))]
     configs = {"min.insync.replicas": str(minimum)}
     return NewTopic(name, partitions=partitions, replication_factor=replicas, configs=configs)
+
+
+def is_replicated(new: NewTopic) -> bool:
+    """Return whether each acknowledged record is on two machines, so that one of them may lose it."""
+    return new.replication_factor == REPLICAS_MAX and new.configs["min.insync.replicas"] == "2"
 
 
 def _drawn_settings(entropy: SeededEntropy, *, is_synced: bool) -> dict[str, str]:
