@@ -111,31 +111,13 @@ class RunningBroker:
         """None without headrace.audit.dir; set before clients are admitted."""
         self.access = Access(config.access, lambda: self.image.access_rules)
         self.client_quotas = ClientQuotas(
-            image=lambda: self.image,
-            config=lambda: self.config,
-            clock=ports.clock,
-            metrics=metrics,
+            image=lambda: self.image, config=lambda: self.config, clock=ports.clock, metrics=metrics
         )
         controller.subscribe(lambda delta: self.client_quotas.follow_image() if delta.quotas_changed else None)
-        self.delegation_tokens = DelegationTokens(
-            config.sasl.tokens,
-            tokens=lambda: self.image.tokens,
-            remove_expired=controller.remove_expired_tokens,
-            clock=ports.clock,
-            timers=timers,
-        )
+        self.delegation_tokens = self._compose_delegation_tokens()
         self.delegation_tokens.start()
         controller.subscribe(lambda delta: self.delegation_tokens.changed() if delta.tokens_changed else None)
-        self.authentication = Authentication(
-            image=lambda: self.image,
-            config=lambda: self.config.sasl,
-            token_keys=partial(TokenKeys, ports=ports, timers=timers, logger=logger),
-            delegation_tokens=self.delegation_tokens,
-            clock=ports.clock,
-            entropy=ports.entropy,
-            metrics=metrics,
-            logger=logger,
-        )
+        self.authentication = self._compose_authentication(ports)
         self.fetch_sessions = FetchSessions(ports.clock, ports.entropy, sessions_max=config.fetch_sessions_max)
         self.metadata_changes = RecentChanges(ports.clock)
         self.client_connections = ClientConnections(partitions, self.fetch_sessions)
@@ -146,14 +128,7 @@ class RunningBroker:
         runtime = Runtime(ports.clock, timers, logger, replays)
         self.groups = Groups(self, runtime)
         self.transactions = Transactions(self, runtime)
-        self.scans = ScanLeases(
-            partitions=partitions,
-            ports=ports,
-            timers=timers,
-            logger=logger,
-            kept_bytes_max=lambda: self.config.scan_held_bytes_max,
-            may_scan=self.access.may_scan,
-        )
+        self.scans = self._compose_scans(ports)
         self.access_changes = AccessChanges(self.access, self.client_connections, self.scans, timers)
         controller.subscribe(lambda delta: self.access_changes.rules_changed() if delta.rules_changed else None)
         self.produce = self._compose_produce()
@@ -170,6 +145,37 @@ class RunningBroker:
             logger=self.logger,
             log_end_of=self.partitions.log_end_of,
             health=partial(take_health, self.metrics, self.partitions, self.spawner),
+        )
+
+    def _compose_delegation_tokens(self) -> DelegationTokens:
+        return DelegationTokens(
+            self.config.sasl.tokens,
+            tokens=lambda: self.image.tokens,
+            remove_expired=self.controller.remove_expired_tokens,
+            clock=self.clock,
+            timers=self.timers,
+        )
+
+    def _compose_authentication(self, ports: Ports) -> Authentication:
+        return Authentication(
+            image=lambda: self.image,
+            config=lambda: self.config.sasl,
+            token_keys=partial(TokenKeys, ports=ports, timers=self.timers, logger=self.logger),
+            delegation_tokens=self.delegation_tokens,
+            clock=self.clock,
+            entropy=self.entropy,
+            metrics=self.metrics,
+            logger=self.logger,
+        )
+
+    def _compose_scans(self, ports: Ports) -> ScanLeases:
+        return ScanLeases(
+            partitions=self.partitions,
+            ports=ports,
+            timers=self.timers,
+            logger=self.logger,
+            kept_bytes_max=lambda: self.config.scan_held_bytes_max,
+            may_scan=self.access.may_scan,
         )
 
     def _compose_fault_reporter(self) -> FaultReporter:
