@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from headrace.broker.cluster import controller_host
-from headrace.broker.cluster.controller_host import new_topic_id
 from headrace.broker.cluster.metadata_log import MetadataLog
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
+from headrace.broker.cluster.topic_ids import new_topic_id
 from headrace.broker.timers import Timers
 from headrace.core.controller.changes import ChangeBuilder
 from headrace.core.controller.commands import ControllerDecision, CreatableTopic, TopicResult, TopicToDelete

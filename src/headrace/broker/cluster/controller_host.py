@@ -16,6 +16,7 @@ from headrace.broker.cluster.metadata_log import MetadataDamaged, Replay
 from headrace.broker.cluster.proposal import Proposal, ProposalFailed
 from headrace.broker.cluster.quorum import AppendRefused, MetadataQuorum
 from headrace.broker.cluster.snapshot_schedule import SnapshotSchedule
+from headrace.broker.cluster.topic_ids import new_topic_id
 from headrace.core.access.acls import AccessRule, RuleFilter
 from headrace.core.controller.access_rules import DeletedRules, RuleResult
 from headrace.core.controller.changes import ChangeBuilder
@@ -52,7 +53,7 @@ from headrace.core.controller.settings import ControllerSettings
 from headrace.core.raft.effects import RequestRefusal
 from headrace.core.raft.entries import LogEntry
 from headrace.model.errors import ErrorCode
-from headrace.model.ids import NodeId, TopicId
+from headrace.model.ids import NodeId
 from headrace.ports.clock import Clock
 from headrace.ports.entropy import Entropy
 from headrace.ports.spawner import Lane, Spawner, call_all
@@ -497,13 +498,3 @@ class ControllerHost:
         """Sync the proposals that are not committed, without responses. This is the last work of the node."""
         self._pending.clear()
         self._quorum.log.close(clean=clean and self.offline is None)
-
-
-def new_topic_id(entropy: Entropy) -> TopicId:
-    """Draw a random UUID of version 4; tools that check the version bits accept it."""
-    drawn = bytearray(entropy.random_bytes(16))
-    drawn[6] = drawn[6] & 0x0F | 0x40
-    drawn[8] = drawn[8] & 0x3F | 0x80
-    if drawn[0] >> 2 == 0x3E:  # its base64 form would begin with "-", which command lines take for an option
-        drawn[0] &= 0x7F
-    return TopicId(bytes(drawn))
