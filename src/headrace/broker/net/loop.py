@@ -110,9 +110,7 @@ class Loop:
         """Connections that may be read and still hold frames received before they were paused or put off."""
         self._buffered = Buffered()
         self._handshakes: Handshakes | None = None
-        self.throttle = Throttle(
-            self.connections, rates, self._choose_interest, self._time_clients, clock=clock, timers=timers
-        )
+        self.throttle = Throttle(self.connections, rates, self._choose_interest, self._time_clients, clock, timers)
         self._now_ms = clock.monotonic_ms()
         feed_all = partial(self._feed_starved, at_once=True)
         self._checks = ConnectionChecks(self, self.connections, limits, timers=timers, metrics=metrics, before=feed_all)
@@ -150,9 +148,7 @@ class Loop:
     def attach(
         self, token: Token, handle: Callable[[int], None], interest: int = READABLE, *, first: bool = False
     ) -> None:
-        """Watch a file descriptor that is not a client connection; `handle` gets its events, with `first` before those
-        of clients.
-        """
+        """Watch a descriptor that is no client's; `handle` gets its events, with `first` before those of clients."""
         self._other_handlers[token] = handle
         if first:
             self._first[token] = None

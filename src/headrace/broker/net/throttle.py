@@ -23,7 +23,6 @@ class Throttle:
         rates: AcceptRates,
         choose_interest: Callable[[Connection], None],
         time_clients: Callable[[ClientQuotas | None], None],
-        *,
         clock: Clock,
         timers: Timers,
     ) -> None:
