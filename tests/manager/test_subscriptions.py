@@ -155,7 +155,7 @@ def test_a_page_of_another_site_gets_no_socket(manager: ManagerProcess) -> None:
 def test_a_socket_needs_a_user_and_ends_with_its_right(team: TeamOfUsers) -> None:
     with pytest.raises(InvalidStatus) as refused, opened(team.manager):
         pass
-    assert refused.value.response.status_code == 403
+    assert refused.value.response.status_code == 401
     team.add("socket-user", "viewer")
     with opened(team.manager, additional_headers=team.bearer("socket-user")) as socket:
         socket.send(type="unsubscribe", id="a")

@@ -24,7 +24,6 @@ from headrace.ports.real.entropy import RealEntropy
 REQUEST_ID_BYTES = 8
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 UNKNOWN_ROUTE = "unknown"
-WEBSOCKET_REFUSED = 4403
 access = logging.getLogger("headrace.manager.access")
 logger = logging.getLogger("headrace.manager")
 
@@ -145,16 +144,18 @@ class _Exchange:
         if self._has_begun:
             logger.warning("request %s ended early: %s", self.request_id, problem.detail)
             return
-        if self._is_websocket:
-            self.status = problem.status
-            await self._send({"type": "websocket.close", "code": WEBSOCKET_REFUSED, "reason": problem.detail[:120]})
-            return
         await self._discard_body()
         content = msgspec.json.encode(problem.body(self.request_id))
         headers = {"content-type": MEDIA_TYPE, "content-length": str(len(content)), **problem.headers()}
         if self._has_body:
             headers["connection"] = "close"  # The rest of the body is not read.
         encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+        if self._is_websocket:
+            self.status = problem.status
+            begin = {"type": "websocket.http.response.start", "status": problem.status, "headers": encoded}
+            await self._send(begin)
+            await self._send({"type": "websocket.http.response.body", "body": content})
+            return
         await self.send({"type": "http.response.start", "status": problem.status, "headers": encoded})
         await self.send({"type": "http.response.body", "body": content})
 
