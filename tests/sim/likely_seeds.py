@@ -7,6 +7,7 @@ change leads that seed elsewhere, the test passes all the same if another one no
 from collections.abc import Iterator
 
 FIRST_TO_NOTICE = {
+    "apply_a_refused_change": 100,
     "change_voters_before_a_commit_of_the_own_term": 43,
     "fence_by_a_hint_of_an_earlier_epoch": 137,
     "fence_on_a_reset_alone": 5,

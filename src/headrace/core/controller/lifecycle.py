@@ -192,12 +192,16 @@ class Lifecycle:
         return (CatchUp(broker_epoch=self.broker_epoch), Wait(delay_ms=self._heartbeat_interval_ms))
 
     def _duplicate(self, message: str, now_ms: float) -> tuple[Effect, ...]:
-        """Wait for the session of the other process to end; give up after a while, or if it has replaced this one."""
+        """Wait for the session of the other process to end, and give up after a while.
+
+        The other process may have been dead for long: a registration that was under way when its sender was killed can
+        reach the controller after that of the next process.
+        """
         warning: tuple[Effect, ...] = ()
         if self._duplicate_since_ms is None:
             self._duplicate_since_ms = now_ms
             warning = (Warn(message=message),)
-        if self.broker_epoch != NO_BROKER_EPOCH or now_ms - self._duplicate_since_ms >= self._duplicate_wait_ms:
+        if now_ms - self._duplicate_since_ms >= self._duplicate_wait_ms:
             self._move(LifecycleEvent.REFUSED)
             return (Fail(message=message),)
         return (*warning, Wait(delay_ms=RETRY_MS))

@@ -25,7 +25,7 @@ from headrace.sim.machines.partition_node import Key, PartitionNode, matching
 from headrace.sim.machines.raft_cluster import RaftCluster
 
 REPLICATION_FACTOR = 3
-TOPICS_MAX = 3
+TOPICS_MAX = 10
 
 COMMITTED_IS_KEPT = "a committed record is on every in-sync and eligible replica"
 COMMITTED_STAYS = "what was committed does not change"
