@@ -62,11 +62,14 @@ def offsets(cluster: EmbeddedCluster, topic: str) -> tuple[int, int]:
     while True:
         try:
             with Admin(cluster.bootstrap_servers) as admin:
-                return admin.offsets({place: EARLIEST})[place].offset, admin.offsets({place: LATEST})[place].offset
-        except ClientError:
-            if time.monotonic() > deadline_s:
-                raise
-            time.sleep(LOOK_S)
+                begin, end = (admin.offsets({place: which})[place] for which in (EARLIEST, LATEST))
+            failure = None if ErrorCode.NONE == begin.error == end.error else f"{begin}, {end}"
+        except ClientError as error:
+            failure = str(error)
+        if failure is None:
+            return begin.offset, end.offset
+        assert time.monotonic() < deadline_s, failure
+        time.sleep(LOOK_S)
 
 
 def test_a_follower_whose_folder_is_gone_copies_everything_again(

@@ -347,13 +347,14 @@ def test_replaying_the_log_or_a_snapshot_and_its_tail_gives_the_live_state(
 
 def assert_only_unfenced_brokers_lead(image: MetadataImage) -> None:
     """Assert that each partition is led by an in-sync replica on an unfenced broker, and by none if no such broker has
-    every committed record.
+    every committed record. A broker that shuts down may lead until it is fenced, and is not elected.
     """
     unfenced = {node_id for node_id, broker in image.brokers.items() if not broker.fenced}
+    electable = {node_id for node_id in unfenced if not image.brokers[node_id].in_controlled_shutdown}
     for topic in image.topics.values():
         for state in topic.partitions:
             if state.leader == NO_NODE:
-                assert not unfenced & {*state.isr, *state.elr}
+                assert not electable & {*state.isr, *state.elr}
             else:
                 assert state.leader in unfenced & set(state.isr) & set(state.replicas)
 
