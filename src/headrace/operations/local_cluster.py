@@ -203,9 +203,12 @@ def _held(port: int, held: ExitStack) -> bool:
 
 
 def _running(nodes: Sequence[LocalNode]) -> Iterator[RunningNode]:
+    """Yield all nodes, after waiting for shards that have just ended: their parents start them again."""
+    deadline = time.monotonic() + START_SECONDS_MAX
     for node in nodes:
         for node_id, address, home in zip(node.node_ids, node.addresses, node.homes, strict=True):
-            owner = owner_of(home)
-            if owner is None:
-                raise OperationError(f"broker {node_id} has just ended; see {log_file(node)}")
+            while (owner := owner_of(home)) is None:
+                if owner_of(node.folder) is None or time.monotonic() > deadline:
+                    raise OperationError(f"broker {node_id} has just ended; see {log_file(node)}")
+                time.sleep(LOOK_SECONDS)
             yield RunningNode(node_id, owner, address, home)
